@@ -1,0 +1,1 @@
+"""The contract as data: limits, exit statuses, option tables. Imports nothing of the project."""

@@ -1,0 +1,29 @@
+"""Every bound of the contract, in one place (sections 4, 5 and 10).
+
+Lengths of text are UTF-16 code units; sizes of files and payloads are bytes.
+"""
+
+CORPUS_FILES = 10_000
+FILE_BYTES = 8 * 1024 * 1024
+CORPUS_BYTES = 128 * 1024 * 1024
+RECORDS = 50_000
+
+QUERY_UNITS = 2_048
+QUERY_TERMS = 64
+IDS = 100
+PAYLOAD_BYTES = 262_144
+
+PAGE = 2**53 - 1
+PAGE_SIZE = 100
+NEIGHBOURS = 100
+EXPANSION_NODES = 100
+EXPANSION_TOKENS = 50_000
+
+DEFAULT_PAGE = 1
+DEFAULT_PAGE_SIZE = 10
+DEFAULT_NEIGHBOURS = 5
+DEFAULT_EXPANSION_NODES = 10
+DEFAULT_EXPANSION_TOKENS = 2_000
+
+# A corpus that changes while it is read is tried afresh this often before it is refused (section 14.10).
+FRESH_TRIES = 2

@@ -1,0 +1,302 @@
+"""One declaration of every command and executable: options, positionals, summaries, examples.
+
+The strict parser, the judging of values, help and completion all read these tables (section 4;
+stages in docs/streams.md). Nothing here imports anything: it is data on the path of every call.
+"""
+
+from __future__ import annotations
+
+from cortex_tools.contract import limits
+
+ADAPTERS = ("claude", "hermes", "codex", "subagent")
+DEFAULT_ROOT = "~/.claude/LIFEOS/MEMORY"
+ROOT_VARIABLE = "CORTEX_MEMORY_ROOT"
+
+
+class Option:
+    """One option. `kind` says how its value is judged: see `domain.values`.
+
+    `values` is how many arguments follow it: 0 makes it a flag.
+    """
+
+    __slots__ = ("name", "kind", "metavar", "summary", "low", "high", "default", "values", "repeatable")
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        metavar: str,
+        summary: str,
+        *,
+        low: int = 0,
+        high: int = 0,
+        default: int | None = None,
+        values: int = 1,
+        repeatable: bool = False,
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.metavar = metavar
+        self.summary = summary
+        self.low = low
+        self.high = high
+        self.default = default
+        self.values = values
+        self.repeatable = repeatable
+
+
+def _flag(name: str, summary: str) -> Option:
+    return Option(name, "flag", "", summary, values=0)
+
+
+def _count(name: str, summary: str, low: int, high: int, default: int | None) -> Option:
+    return Option(name, "count", "N", summary, low=low, high=high, default=default)
+
+
+MEMORY_ROOT = Option("--memory-root", "path", "DIR", f"memory root (else ${ROOT_VARIABLE}, else {DEFAULT_ROOT})")
+ADAPTER = Option("--adapter", "adapter", "NAME", "who is calling: " + ", ".join(ADAPTERS))
+TYPE = Option("--type", "text", "TYPE", "only records of exactly this type")
+SOURCE = Option("--source", "text", "SOURCE", "only records of exactly this provenance.source")
+SESSION = Option("--session", "text", "SESSION", "only records of exactly this provenance.session")
+FROM = Option("--from", "time", "TIME", "only records created at or after this timestamp")
+TO = Option("--to", "time", "TIME", "only records created at or before this timestamp")
+PAGE = _count("--page", "which page, from 1", 1, limits.PAGE, limits.DEFAULT_PAGE)
+PAGE_SIZE = _count("--page-size", "cards a page", 1, limits.PAGE_SIZE, limits.DEFAULT_PAGE_SIZE)
+RECENCY = Option("--recency", "recency", "WEIGHT", "weight of the updated time beside relevance (default 0)")
+EXPAND = Option("--expand", "text", "ID", "also walk the related links breadth-first from this ID")
+MAX_NODES = _count(
+    "--max-nodes", "expansion: at most N cards", 1, limits.EXPANSION_NODES, limits.DEFAULT_EXPANSION_NODES
+)
+MAX_TOKENS = _count(
+    "--max-tokens", "expansion: at most N estimated tokens", 1, limits.EXPANSION_TOKENS, limits.DEFAULT_EXPANSION_TOKENS
+)
+ANCHOR = Option("--anchor", "text", "ID|TIME", "the centre: a record's ID, or a timestamp")
+BEFORE = _count("--before", "records strictly earlier", 0, limits.NEIGHBOURS, limits.DEFAULT_NEIGHBOURS)
+AFTER = _count("--after", "records strictly later", 0, limits.NEIGHBOURS, limits.DEFAULT_NEIGHBOURS)
+FROM_CANONICAL = _flag("--from-canonical", "required: rebuild from the canonical files")
+ALLOW_WRITE = _flag("--allow-write", "grant this one call permission to write")
+UNSEALED = _flag("--unsealed", "accept a stream without seals (validates every line, warns, marks its own seal)")
+BODIES = _flag("--bodies", "write whole records instead of cards")
+
+FILTERS = (TYPE, SOURCE, SESSION, FROM, TO)
+
+
+class Command:
+    """A contract command or an executable: what it takes and what it is for.
+
+    `positionals` is (metavar, least, most); `values` names, in the contract's order, what is judged
+    once the corpus has proved sound ("query" stands for the positional).
+    """
+
+    __slots__ = ("name", "summary", "options", "positionals", "values", "reads", "writes", "examples")
+
+    def __init__(
+        self,
+        name: str,
+        summary: str,
+        options: tuple[Option, ...],
+        *,
+        positionals: tuple[str, int, int] = ("", 0, 0),
+        values: tuple[str, ...] = (),
+        reads: str = "",
+        writes: str = "",
+        examples: tuple[str, ...] = (),
+    ) -> None:
+        self.name = name
+        self.summary = summary
+        self.options = {option.name: option for option in options}
+        self.positionals = positionals
+        self.values = values
+        self.reads = reads
+        self.writes = writes
+        self.examples = examples
+
+
+_COMMON = (MEMORY_ROOT, ADAPTER)
+_IDS = ("ID", 1, limits.IDS)
+_PAYLOAD = ("JSON", 1, 1)
+
+COMMANDS = {
+    command.name: command
+    for command in (
+        Command(
+            "status",
+            "the shape of the corpus: its pinned root and how many records it holds",
+            _COMMON,
+            examples=("cortex status",),
+        ),
+        Command(
+            "search",
+            "rank the valid records for a query (BM25) and answer with cards, never bodies",
+            (*_COMMON, *FILTERS, PAGE, PAGE_SIZE, RECENCY, EXPAND, MAX_NODES, MAX_TOKENS),
+            positionals=("QUERY", 1, 1),
+            values=("query", "--from", "--to", "--recency", "--page", "--page-size", "--max-nodes", "--max-tokens"),
+            examples=('cortex search "loom tension" --type idea', 'cortex search "loom" --expand idea-tension-log'),
+        ),
+        Command(
+            "timeline",
+            "the records created just before and after an anchor",
+            (*_COMMON, ANCHOR, BEFORE, AFTER, *FILTERS, PAGE, PAGE_SIZE),
+            values=("--anchor", "--from", "--to", "--before", "--after", "--page", "--page-size"),
+            examples=("cortex timeline --anchor 2024-06-01 --before 3 --after 3",),
+        ),
+        Command(
+            "get",
+            "the whole records of the given IDs, all of them or none",
+            _COMMON,
+            positionals=_IDS,
+            examples=("cortex get idea-tension-log",),
+        ),
+        Command(
+            "export",
+            "like get, for keeping: the same records in the export format",
+            _COMMON,
+            positionals=_IDS,
+            examples=("cortex export idea-tension-log > tension.json",),
+        ),
+        Command(
+            "rebuild",
+            "prove that two independent readings of the canonical files agree",
+            (*_COMMON, FROM_CANONICAL),
+            examples=("cortex rebuild --from-canonical",),
+        ),
+        Command(
+            "remember",
+            "persist one memory, idea or knowledge item (a JSON payload, or - for standard input)",
+            (*_COMMON, ALLOW_WRITE),
+            positionals=_PAYLOAD,
+            examples=("cortex remember - --adapter claude --allow-write < item.json",),
+        ),
+        Command(
+            "propose",
+            "queue one proposal for a person to decide (a JSON payload, or - for standard input)",
+            (*_COMMON, ALLOW_WRITE),
+            positionals=_PAYLOAD,
+            examples=("cortex propose - --adapter claude --allow-write < proposal.json",),
+        ),
+    )
+}
+
+EXECUTABLES = {
+    command.name: command
+    for command in (
+        Command(
+            "cortex",
+            "verifiable search over a folder of Markdown and JSONL notes, behind a privacy boundary",
+            (),
+            positionals=("COMMAND", 1, 1),
+            reads="the notes below the memory root",
+            writes="one JSON envelope",
+            examples=('cortex search "loom"', "cortex get idea-tension-log | jq -r '.data.items[].content'"),
+        ),
+        Command(
+            "cortex-plan",
+            "print the shell pipeline that a contract command stands for",
+            (),
+            positionals=("COMMAND", 1, 1),
+            reads="nothing",
+            writes="a shell pipeline, one stage a line; for a command line without a plan, its failure envelope",
+            examples=('cortex-plan search "loom" --type idea', 'sh -c "$(cortex-plan status)"'),
+        ),
+        Command(
+            "cortex-scan",
+            "list the corpus: pin the root, walk it, apply every check that needs no content",
+            (
+                MEMORY_ROOT,
+                _count("--parts", "split the listing into N segments of about equal bytes", 1, limits.CORPUS_FILES, 1),
+            ),
+            reads="the folders below the memory root, never a note's content",
+            writes="a corpus line and a file line for each note",
+            examples=("cortex-scan | cortex-strip | cortex-select --valid | cortex-card", "cortex-scan --parts 4"),
+        ),
+        Command(
+            "cortex-strip",
+            "read the listed notes behind the privacy boundary and parse them into records",
+            (UNSEALED,),
+            reads="file lines, and the notes that they name",
+            writes="record lines, private spans removed",
+            examples=("cortex-scan | cortex-strip | jq -r 'select(.kind==\"record\").title'",),
+        ),
+        Command(
+            "cortex-select",
+            "keep the records that are valid and match the filters",
+            (
+                _flag("--valid", "only records valid now"),
+                Option("--at", "time", "TIME", "only records valid at this timestamp"),
+                *FILTERS,
+                Option("--id", "any", "ID", "only this record (repeatable: any of these)", repeatable=True),
+                _count("--limit", "at most N records", 0, limits.PAGE, None),
+                UNSEALED,
+            ),
+            reads="record lines (or cards, for every filter but validity)",
+            writes="those that match",
+            examples=("cortex-scan | cortex-strip | cortex-select --at 2024-05-01 --type idea | cortex-card",),
+        ),
+        Command(
+            "cortex-rank",
+            "rank records for a query with BM25, best first",
+            (RECENCY, BODIES, UNSEALED),
+            positionals=("QUERY", 1, 1),
+            values=("query", "--recency"),
+            reads="record lines",
+            writes="card lines, best first",
+            examples=('cortex-scan | cortex-strip | cortex-select --valid | cortex-rank "loom" | jq -r .id',),
+        ),
+        Command(
+            "cortex-window",
+            "the records created just before and after an anchor, in time order",
+            (ANCHOR, BEFORE, AFTER, *FILTERS, BODIES, UNSEALED),
+            values=("--anchor", "--from", "--to", "--before", "--after"),
+            reads="record lines",
+            writes="an anchor line and card lines",
+            examples=("cortex-scan | cortex-strip | cortex-select --valid | cortex-window --anchor 2024-06-01",),
+        ),
+        Command(
+            "cortex-expand",
+            "walk the related links breadth-first from one record, within a node and a token budget",
+            (MAX_NODES, MAX_TOKENS, UNSEALED),
+            positionals=("ID", 1, 1),
+            values=("--max-nodes", "--max-tokens"),
+            reads="record lines",
+            writes="the same lines and one expansion line",
+            examples=("cortex-scan | cortex-strip | cortex-select --valid | cortex-expand idea-tension-log",),
+        ),
+        Command(
+            "cortex-digest",
+            "the canonical SHA-256 over all records in ID order, and their number",
+            (UNSEALED,),
+            reads="record lines",
+            writes="one digest line",
+            examples=("cortex-scan | cortex-strip | cortex-digest | jq -r 'select(.kind==\"digest\").sha256'",),
+        ),
+        Command(
+            "cortex-card",
+            "drop the bodies: turn records into cards with their estimated tokens",
+            (UNSEALED,),
+            reads="record or card lines",
+            writes="card lines",
+            examples=("cortex-scan | cortex-strip | cortex-card | jq .est_tokens",),
+        ),
+        Command(
+            "cortex-envelope",
+            "the end of a pipeline: check the stream, page it, print one contract envelope",
+            (
+                PAGE,
+                PAGE_SIZE,
+                Option(
+                    "--refuse", "refusal", "CODE MESSAGE", "refuse with this error if the stream is sound", values=2
+                ),
+                _flag("--schema", "print the envelope's JSON Schema and read nothing"),
+                UNSEALED,
+            ),
+            positionals=("COMMAND [ID...]", 0, 1 + limits.IDS),
+            values=("--page", "--page-size"),
+            reads="what its command needs: records, cards, an anchor, an expansion, digests",
+            writes="one JSON envelope; its exit status is the contract's",
+            examples=(
+                'cortex-scan | cortex-strip | cortex-select --valid | cortex-rank "loom" | cortex-envelope search',
+                "cortex-envelope --schema",
+            ),
+        ),
+    )
+}

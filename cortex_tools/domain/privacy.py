@@ -1,0 +1,170 @@
+"""The privacy boundary: private spans removed, anything doubtful cut off (sections 7 and 14.1-14.4).
+
+Every step looks at a character a bounded number of times, so the time is linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+
+from cortex_tools.domain.text import BLANK_CLASS
+
+_WORD = "[Pp][Rr][Ii][Vv][Aa][Tt][Ee]"
+# A well-formed tag; group 1 is "/" in a closing one.  Possessive quantifiers keep it linear.
+_TAG = re.compile(f"<[{BLANK_CLASS}]*+(/?)[{BLANK_CLASS}]*+{_WORD}(?:[{BLANK_CLASS}]++[^<>]*+)?+>")
+# A bracket worth a closer look: what follows its ASCII controls and spaces is a slash, a p or not ASCII.
+_CANDIDATE = re.compile(r"[<\uff1c\ufe64](?=[\x00-\x20\x7f]*+[/pP\x80-\U0010ffff])")
+_WIDE_CLOSERS = re.compile("[\uff1e\ufe65]")
+_WIDE_OPENERS = ("\uff1c", "\ufe64")
+
+MALFORMED = "malformed opener"
+UNCLOSED = "never closed"
+REMNANT = "tag left by a removal"
+
+
+class Stripped:
+    """What stripping did.
+
+    `text` is what is left; `spans` the (start, end) character offsets removed from the input, openers
+    and closers included; `cut` the offset from which the input was cut off, None where it was not
+    (for REMNANT an offset into the text after removal); `reason` is MALFORMED, UNCLOSED, REMNANT or None.
+    """
+
+    __slots__ = ("text", "spans", "cut", "reason")
+
+    def __init__(self, text: str, spans: list[tuple[int, int]], cut: int | None, reason: str | None) -> None:
+        self.text = text
+        self.spans = spans
+        self.cut = cut
+        self.reason = reason
+
+
+def strip_private(text: str) -> str:
+    """`text` without its private spans; stripping the result again changes nothing."""
+    return strip(text).text if may_hold_tag(text) else text
+
+
+def may_hold_tag(text: str) -> bool:
+    """False where `text` holds no bracket at all, so that stripping cannot change it."""
+    if "<" in text:
+        return True
+    return not text.isascii() and any(bracket in text for bracket in _WIDE_OPENERS)
+
+
+def strip(text: str) -> Stripped:
+    """Strip `text` and say what was removed and why."""
+    cut = _malformed_opener(text)
+    reason = None if cut is None else MALFORMED
+    kept, spans, open_at = _outside_spans(text if cut is None else text[:cut])
+    if open_at is not None:
+        cut, reason = open_at, UNCLOSED
+    result = "".join(kept)
+    if spans or cut is not None:
+        # Removing a span can join a new tag, and a cut can leave the head of one: nothing like a tag may stay.
+        remnant = _remnant(result)
+        if remnant is not None:
+            result, cut, reason = result[:remnant], remnant, REMNANT
+    return Stripped(result, spans, cut, reason)
+
+
+def _malformed_opener(text: str) -> int | None:
+    """The offset of the first `<…` that looks like an opener and is no well-formed tag."""
+    for bracket in _CANDIDATE.finditer(text):
+        at = bracket.start()
+        tag = _TAG.match(text, at)
+        if tag is not None and (tag[1] or not _WIDE_CLOSERS.search(text, at, tag.end())):
+            continue
+        if _looks_like_opener(text, at + 1):
+            return at
+    return None
+
+
+def _outside_spans(text: str) -> tuple[list[str], list[tuple[int, int]], int | None]:
+    """The pieces of `text` at depth 0, the spans between them, and where a span that never closes opens."""
+    kept: list[str] = []
+    spans: list[tuple[int, int]] = []
+    depth = at = 0
+    for tag in _TAG.finditer(text):
+        if tag[1]:
+            if depth <= 1:
+                if depth == 0:
+                    kept.append(text[at : tag.start()])
+                    at = tag.start()
+                spans.append((at, tag.end()))
+                at = tag.end()
+            depth = max(0, depth - 1)
+        else:
+            if depth == 0:
+                kept.append(text[at : tag.start()])
+                at = tag.start()
+            depth += 1
+    if depth:
+        return kept, spans, at
+    kept.append(text[at:])
+    return kept, spans, None
+
+
+def _remnant(text: str) -> int | None:
+    """The offset of the first tag or suspicious opener in text that has been stripped once."""
+    for bracket in _CANDIDATE.finditer(text):
+        at = bracket.start()
+        if _TAG.match(text, at) is not None or _looks_like_opener(text, at + 1):
+            return at
+    return None
+
+
+def _looks_like_opener(text: str, at: int) -> bool:
+    """True where the inside of a bracket, from `at`, begins with `private` once it is normalized.
+
+    The contract normalizes the whole inside (NFKC, then controls, formats and spaces dropped, then
+    lower case).  Going character by character gives the same answer: within a Latin word NFKC acts
+    across characters only where a combining mark follows, and a mark that does not vanish spoils the
+    word either way, except after its last letter, where it must be seen whether it changes that letter.
+    """
+    rest = "private"
+    for at in range(at, len(text)):
+        char = text[at]
+        if char <= "\x20" or char == "\x7f":
+            continue
+        piece = char.lower() if char < "\x80" else _folded(char)
+        if not rest.startswith(piece):
+            return piece.startswith(rest) and not _mark_follows(text, at + 1)
+        rest = rest[len(piece) :]
+        if not rest:
+            return not _mark_follows(text, at + 1)
+    return False
+
+
+def _folded(char: str) -> str:
+    """NFKC of one character without controls, formats and spaces, lower-cased; the same on every Python."""
+    import unicodedata  # only text with a bracket before a non-ASCII character pays for it
+
+    code = ord(char)
+    if 0x1CCD6 <= code <= 0x1CCEF:
+        return chr(code - 0x1CCD6 + 0x61)
+    if 0x13439 <= code <= 0x1343F:
+        return ""
+    kept = (part for part in unicodedata.normalize("NFKC", char) if unicodedata.category(part) not in _IGNORED)
+    return "".join(kept).lower()
+
+
+_IGNORED = ("Cc", "Cf", "Zs", "Zl", "Zp")
+
+
+def _mark_follows(text: str, at: int) -> bool:
+    """True where combining marks from `at` on would compose with an `e` before them, so that it is no `e`.
+
+    Only the first mark of each combining class can reach the letter; taking just those keeps a run of
+    millions of marks linear, which unicodedata's own reordering is not.
+    """
+    if at >= len(text) or text[at] < "\u0300":
+        return False
+    import unicodedata
+
+    first_of_class: dict[int, str] = {}
+    for char in (text[index] for index in range(at, len(text))):
+        if not unicodedata.combining(char):
+            break
+        for part in unicodedata.normalize("NFKD", char):
+            first_of_class.setdefault(unicodedata.combining(part), part)
+    return unicodedata.normalize("NFKC", "e" + "".join(first_of_class.values()))[0] != "e"

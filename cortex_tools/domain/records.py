@@ -1,0 +1,190 @@
+"""Records and cards: their fields, their JSON, and the rules that every record obeys (sections 6 and 10)."""
+
+from __future__ import annotations
+
+import json
+
+from cortex_tools.contract.errors import integrity_error
+from cortex_tools.domain.numbers import js_number
+from cortex_tools.domain.text import is_blank, utf16_length
+from cortex_tools.domain.timestamps import parse_ms
+
+RECORD_KEYS = (
+    "id",
+    "type",
+    "title",
+    "created",
+    "updated",
+    "provenance",
+    "content",
+    "related",
+    "valid_from",
+    "valid_until",
+)
+CARD_KEYS = ("id", "type", "created", "updated", "provenance", "score", "est_tokens")
+PROVENANCE_KEYS = ("source", "session", "path")
+
+json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""Compact JSON as the contract prints it, for values that hold no float."""
+
+
+# The fields of a card in the order of its constructor: plain values that can cross between processes.
+CardFields = tuple[str, str, str, str, str, "str | None", str, int]
+
+
+class Record:
+    """One note or JSONL row, stripped and checked.
+
+    `where` is its file (`path:line` for a row), for messages; `created_ms` and so on are milliseconds
+    since 1970; a missing bound of the validity window is None.  `line` holds the stream line that the
+    record came from, where it came from one, so that it can be passed on without being written anew.
+    """
+
+    kind = "record"
+    __slots__ = (
+        "id",
+        "type",
+        "title",
+        "created",
+        "updated",
+        "source",
+        "session",
+        "path",
+        "content",
+        "related",
+        "valid_from",
+        "valid_until",
+        "where",
+        "created_ms",
+        "updated_ms",
+        "from_ms",
+        "until_ms",
+        "line",
+    )
+
+    def __init__(
+        self,
+        id: str,
+        type: str,
+        title: str,
+        created: str,
+        updated: str,
+        source: str,
+        session: str | None,
+        path: str,
+        content: str,
+        related: list[str],
+        valid_from: str | None,
+        valid_until: str | None,
+        where: str,
+    ) -> None:
+        """Raises integrity_error, naming `where`, for a blank ID or times that break section 6."""
+        self.id = id
+        self.type = type
+        self.title = title
+        self.created = created
+        self.updated = updated
+        self.source = source
+        self.session = session
+        self.path = path
+        self.content = content
+        self.related = related
+        self.valid_from = valid_from
+        self.valid_until = valid_until
+        self.where = where
+        self.line: bytes | None = None
+        if is_blank(id):
+            raise integrity_error(f"{where}: id is blank; give the record an ID, or no id field at all")
+        self.created_ms = _time(created, "created", where)
+        self.updated_ms = self.created_ms if updated == created else _time(updated, "updated", where)
+        if self.updated_ms < self.created_ms:
+            raise integrity_error(f"{where}: updated lies before created; correct one of them")
+        self.from_ms = None if valid_from is None else _time(valid_from, "valid_from", where)
+        self.until_ms = None if valid_until is None else _time(valid_until, "valid_until", where)
+        if self.from_ms is not None and self.until_ms is not None and self.from_ms >= self.until_ms:
+            raise integrity_error(f"{where}: valid_from does not lie before valid_until; correct one of them")
+
+    def is_valid_at(self, ms: int) -> bool:
+        """Whether the validity window holds `ms`: from inclusive, until exclusive (section 8)."""
+        return (self.from_ms is None or self.from_ms <= ms) and (self.until_ms is None or ms < self.until_ms)
+
+    def as_dict(self) -> dict[str, object]:
+        """The record as answers show it, keys in the contract's order."""
+        return {
+            "id": self.id,
+            "type": self.type,
+            "title": self.title,
+            "created": self.created,
+            "updated": self.updated,
+            "provenance": {"source": self.source, "session": self.session, "path": self.path},
+            "content": self.content,
+            "related": self.related,
+            "valid_from": self.valid_from,
+            "valid_until": self.valid_until,
+        }
+
+    def json(self) -> str:
+        """The record as compact JSON: what `get` answers and what the canonical digest is taken over."""
+        return json_text(self.as_dict())
+
+    def card_fields(self) -> CardFields:
+        """What a card takes from the record: all but the score."""
+        tokens = est_tokens(self.content)
+        return (self.id, self.type, self.created, self.updated, self.source, self.session, self.path, tokens)
+
+
+class Card:
+    """A record without its body: what search and timeline answer (section 10)."""
+
+    kind = "card"
+    __slots__ = ("id", "type", "created", "updated", "source", "session", "path", "score", "est_tokens", "line")
+
+    def __init__(
+        self,
+        id: str,
+        type: str,
+        created: str,
+        updated: str,
+        source: str,
+        session: str | None,
+        path: str,
+        est_tokens: int,
+        score: float = 0.0,
+    ) -> None:
+        self.id = id
+        self.type = type
+        self.created = created
+        self.updated = updated
+        self.source = source
+        self.session = session
+        self.path = path
+        self.score = score
+        self.est_tokens = est_tokens
+        self.line: bytes | None = None
+
+    def json(self) -> str:
+        """The card as compact JSON."""
+        head = json_text(
+            {
+                "id": self.id,
+                "type": self.type,
+                "created": self.created,
+                "updated": self.updated,
+                "provenance": {"source": self.source, "session": self.session, "path": self.path},
+            }
+        )
+        return f'{head[:-1]},"score":{js_number(self.score)},"est_tokens":{self.est_tokens}}}'
+
+
+def est_tokens(content: str) -> int:
+    """The content's length in UTF-16 code units divided by 4, rounded up."""
+    return (utf16_length(content) + 3) // 4
+
+
+def _time(text: str, field: str, where: str) -> int:
+    ms = parse_ms(text)
+    if ms is None:
+        raise integrity_error(
+            f"{where}: {field} is no timestamp; write YYYY-MM-DD, or that with THH:MM:SS and Z or +HH:MM"
+        )
+    return ms

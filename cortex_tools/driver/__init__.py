@@ -1,0 +1,1 @@
+"""The eight contract commands: parsing, the plan as data, running and rendering it."""

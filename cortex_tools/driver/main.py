@@ -1,0 +1,75 @@
+"""The executables cortex and cortex-plan."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from cortex_tools.domain.envelope import Answer
+from cortex_tools.driver.respond import respond
+from cortex_tools.driver.runtime import Runtime
+from cortex_tools.driver.workers import measure_with_workers
+from cortex_tools.files.stdio import OutputError, ensure_descriptors, say, text_arguments, write_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+CANNOT_WRITE = 1
+
+
+def cortex() -> NoReturn:
+    """Answer one contract command on standard output and exit with its status."""
+    _run("cortex", lambda argv: _print(respond(argv, Runtime(), measure_with_workers)))
+
+
+def plan() -> NoReturn:
+    """Print the shell pipeline of a contract command; for a line that has none, the same failure as cortex."""
+    _run("cortex-plan", _print_plan)
+
+
+def _run(name: str, work: Callable[[list[str]], int]) -> NoReturn:
+    import gc
+
+    gc.disable()  # a process that lives for one answer frees by counting references; collecting costs 5 %
+    ensure_descriptors()
+    argv = text_arguments(sys.argv[1:])
+    try:
+        if argv[:1] in (["--help"], ["--version"]):
+            from cortex_tools.manual.help import show
+
+            status = show(name, argv)
+        else:
+            status = work(argv)
+    except OutputError as error:
+        say(f"{name}: standard output cannot be written: {error}")
+        status = CANNOT_WRITE
+    except KeyboardInterrupt:
+        from cortex_tools.files.stdio import die_by_interrupt
+
+        die_by_interrupt()
+    os._exit(status)  # everything is written; taking the interpreter apart would only cost time
+
+
+def _print(result: Answer) -> int:
+    write_all(result.line.encode())
+    return result.status
+
+
+def _print_plan(argv: list[str]) -> int:
+    from cortex_tools.contract.errors import CortexError, invalid_input
+    from cortex_tools.domain import envelope
+    from cortex_tools.driver.plan import plan_for
+    from cortex_tools.driver.request import WRITES, parse_request
+    from cortex_tools.driver.shell import render
+
+    try:
+        request = parse_request(argv)
+        if request.command.name in WRITES:
+            raise invalid_input(f"{request.command.name} has no plan of filters: it writes")
+        text = render(plan_for(request))
+    except CortexError as error:
+        return _print(envelope.failed(argv[0] if argv else "", error))
+    write_all(text.encode())
+    return 0

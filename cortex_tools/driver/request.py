@@ -1,0 +1,66 @@
+"""From arguments to a request: what the contract settles before the corpus is looked at (section 4)."""
+
+from __future__ import annotations
+
+from cortex_tools.contract.errors import invalid_input
+from cortex_tools.contract.grammar import Arguments, count_positionals, parse
+from cortex_tools.contract.options import ADAPTERS, COMMANDS, Command
+from cortex_tools.files.names import shown, without_surrogates
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    ArgumentsFor = Callable[[Command], Arguments]
+
+WRITES = ("remember", "propose")
+
+
+class Request:
+    """A contract command with its arguments, grammar, adapter name and number of positionals in order."""
+
+    __slots__ = ("command", "arguments")
+
+    def __init__(self, command: Command, arguments: Arguments) -> None:
+        self.command = command
+        self.arguments = arguments
+
+
+def parse_request(argv: list[str]) -> Request:
+    """Read a command line; raises invalid_input at the first thing the grammar refuses."""
+    name = argv[0] if argv else ""
+    return checked_request(name, lambda command: parse(command, argv[1:]))
+
+
+def checked_request(name: str, arguments_for: ArgumentsFor) -> Request:
+    """The request for command `name`; `arguments_for` gives its arguments once it is known."""
+    command = COMMANDS.get(name)
+    if command is None:
+        raise invalid_input(f"{_shown(name)}; the commands are {', '.join(COMMANDS)}")
+    arguments = arguments_for(command)
+    if name not in WRITES:  # a payload must be UTF-8 as it stands, and is judged later
+        arguments = _readable(arguments)
+    check_adapter(arguments.text("--adapter"))
+    if name not in WRITES:
+        count_positionals(command, arguments.positionals)
+        if name == "rebuild" and not arguments.flag("--from-canonical"):
+            raise invalid_input("rebuild needs --from-canonical")
+    return Request(command, arguments)
+
+
+def _readable(arguments: Arguments) -> Arguments:
+    """The same with U+FFFD for bytes that are not UTF-8, as the reference reads them."""
+    options = {
+        name: without_surrogates(value) if isinstance(value, str) else value
+        for name, value in arguments.options.items()
+    }
+    return Arguments(options, [without_surrogates(value) for value in arguments.positionals])
+
+
+def check_adapter(name: str | None) -> None:
+    if name is not None and name not in ADAPTERS:
+        raise invalid_input(f"--adapter must be one of {', '.join(ADAPTERS)}")
+
+
+def _shown(name: str) -> str:
+    return f"{shown(name)} is no command" if name else "no command was given"

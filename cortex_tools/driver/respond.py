@@ -1,0 +1,49 @@
+"""From a request to its answer, whatever happens on the way."""
+
+from __future__ import annotations
+
+from cortex_tools.contract.errors import CortexError
+from cortex_tools.domain import envelope
+from cortex_tools.domain.envelope import Answer, Raw
+from cortex_tools.driver.plan import plan_for
+from cortex_tools.driver.request import WRITES, Request, parse_request
+from cortex_tools.driver.run import run_plan
+from cortex_tools.driver.runtime import Runtime
+from cortex_tools.files.names import without_surrogates
+from cortex_tools.files.root import requested_root
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cortex_tools.driver.run import Measure
+
+
+def respond(argv: list[str], runtime: Runtime, measure: Measure) -> Answer:
+    """The answer to a contract command line."""
+    return answer(argv[0] if argv else "", lambda: execute(parse_request(argv), runtime, measure))
+
+
+def answer(command: str, work: Callable[[], Raw]) -> Answer:
+    """The envelope of what `work` gives or raises; never an exception of its own.
+
+    What nobody expected becomes internal_error, named by its type alone: its words may quote a note.
+    """
+    command = without_surrogates(command)
+    try:
+        return envelope.success(command, work())
+    except CortexError as error:
+        return envelope.failed(command, error)
+    except Exception as error:
+        message = f"an unexpected {type(error).__name__} stopped the command; nothing was answered"
+        return envelope.failed(command, CortexError("internal_error", message))
+
+
+def execute(request: Request, runtime: Runtime, measure: Measure) -> Raw:
+    """The data of the request's envelope; raises CortexError."""
+    if request.command.name in WRITES:
+        from cortex_tools.driver.writes import run_write  # not on the path of a read
+
+        return run_write(request, runtime)
+    plan = plan_for(request)
+    return run_plan(plan, requested_root(runtime.memory_root, plan.root), measure, runtime.now_ms)

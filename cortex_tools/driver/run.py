@@ -1,0 +1,78 @@
+"""Running a plan: in this process alone, or with the measuring half of it spread over several."""
+
+from __future__ import annotations
+
+import time
+
+from cortex_tools.contract import limits
+from cortex_tools.contract.errors import CortexError
+from cortex_tools.domain.envelope import Raw
+from cortex_tools.driver.plan import Plan
+from cortex_tools.files.root import Root, pin_root
+from cortex_tools.files.walk import NoteFile, walk
+from cortex_tools.stages import registry
+from cortex_tools.stages.base import Stage
+from cortex_tools.stages.census import Census
+from cortex_tools.stages.envelope import Envelope
+from cortex_tools.stages.envelope import build as build_envelope
+from cortex_tools.stages.strip import read_records
+from cortex_tools.streams.lines import Corpus, Item
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    # Feeds the records of the files through the chain's measuring half.
+    Measure = Callable[[Root, list[NoteFile], list[Stage]], None]
+
+
+def run_plan(plan: Plan, requested: bytes, measure: Measure, now_ms: int | None = None) -> Raw:
+    """The data of the plan's envelope; raises CortexError where the answer is a failure.
+
+    A corpus that changes while it is read is tried afresh, twice; then that is the failure.
+    """
+    for fresh_try in range(limits.FRESH_TRIES + 1):
+        try:
+            return _run_once(plan, requested, measure, time.time_ns() // 1_000_000 if now_ms is None else now_ms)
+        except CortexError as error:
+            if not error.changed or fresh_try == limits.FRESH_TRIES:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _run_once(plan: Plan, requested: bytes, measure: Measure, now_ms: int) -> Raw:
+    envelope = build_envelope(plan.envelope.arguments, now_ms)
+    for _ in range(plan.passes):
+        _run_pass(plan, requested, measure, now_ms, envelope)
+    return envelope.data()
+
+
+def _run_pass(plan: Plan, requested: bytes, measure: Measure, now_ms: int, envelope: Envelope) -> None:
+    stages = [registry.build(step.name, step.arguments, now_ms) for step in plan.steps]
+    chain: list[Stage] = [Census(), *stages, envelope]
+    root = pin_root(requested)
+    try:
+        files = walk(root)
+        # The listing's ID ties the segments of a stream together; in one process there is nothing to tie.
+        push(chain, Corpus(root.text, "0" * 16, 1, 1, len(files), sum(file.bytes for file in files)))
+        measure(root, files, chain)
+        for number, stage in enumerate(chain[:-1]):
+            for item in stage.finish():
+                push(chain[number + 1 :], item)
+    finally:
+        root.close()
+
+
+def push(chain: list[Stage], item: Item) -> None:
+    """Send one item down the chain until a stage keeps or drops it."""
+    current: Item | None = item
+    for stage in chain:
+        if current is None:
+            return
+        current = stage.take(current)
+
+
+def measure_here(root: Root, files: Iterable[NoteFile], chain: list[Stage]) -> None:
+    """Read and measure everything in this process."""
+    for record in read_records(root.descriptor, files):
+        push(chain, record)

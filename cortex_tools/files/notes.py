@@ -1,0 +1,79 @@
+"""Opening listed notes: below the pinned root, no link followed, nothing changed (section 14.10)."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from cortex_tools.contract.errors import CortexError, integrity_error
+from cortex_tools.files.names import shown
+from cortex_tools.files.walk import NoteFile, identity, unreadable
+
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Without O_NONBLOCK a FIFO put in a note's place would hang the open.
+_FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class NoteReader:
+    """Reads listed notes, keeping the folder of the last one open: neighbours in a listing share it."""
+
+    def __init__(self, root_descriptor: int) -> None:
+        self._root = root_descriptor
+        self._folder = ""
+        self._descriptor = -1
+
+    def read(self, file: NoteFile) -> bytes:
+        """The whole content of `file`.
+
+        Raises integrity_error where it cannot be opened or is not, before and after reading, exactly the
+        file that was listed (`changed`).
+        """
+        folder, _, name = file.path.rpartition("/")
+        try:
+            if self._descriptor < 0 or folder != self._folder:
+                self._enter(folder)
+            descriptor = os.open(name.encode(), _FILE_FLAGS, dir_fd=self._descriptor)
+        except OSError as error:
+            raise unreadable(file.path, error) from None
+        try:
+            return self._read(descriptor, file)
+        except OSError as error:
+            raise unreadable(file.path, error) from None
+        finally:
+            os.close(descriptor)
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _read(self, descriptor: int, file: NoteFile) -> bytes:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or identity(status) != file.identity:
+            raise _changed(file)
+        data = os.read(descriptor, file.bytes + 1)
+        while len(data) < file.bytes:
+            more = os.read(descriptor, file.bytes + 1 - len(data))
+            if not more:
+                break
+            data += more
+        if len(data) != file.bytes or identity(os.fstat(descriptor)) != file.identity:
+            raise _changed(file)
+        return data
+
+    def _enter(self, folder: str) -> None:
+        self.close()
+        descriptor = os.dup(self._root)
+        try:
+            for name in folder.split("/") if folder else ():
+                below = os.open(name.encode(), _FOLDER_FLAGS, dir_fd=descriptor)
+                os.close(descriptor)
+                descriptor = below
+        except OSError:
+            os.close(descriptor)
+            raise
+        self._folder, self._descriptor = folder, descriptor
+
+
+def _changed(file: NoteFile) -> CortexError:
+    return integrity_error(f"{shown(file.path)} changed after it was listed; try again", changed=True)

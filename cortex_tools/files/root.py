@@ -1,0 +1,63 @@
+"""Which folder is the memory root, pinned once (section 2)."""
+
+from __future__ import annotations
+
+import os
+
+from cortex_tools.contract.errors import integrity_error
+from cortex_tools.contract.options import DEFAULT_ROOT, ROOT_VARIABLE
+from cortex_tools.domain.privacy import strip_private
+from cortex_tools.files.names import shown_path, utf8
+
+
+class Root:
+    """The pinned root: its resolved path as bytes and as text, and a descriptor of the folder itself."""
+
+    __slots__ = ("path", "text", "descriptor")
+
+    def __init__(self, path: bytes, text: str, descriptor: int) -> None:
+        self.path = path
+        self.text = text
+        self.descriptor = descriptor
+
+    def close(self) -> None:
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+def requested_root(injected: str | bytes | os.PathLike[str] | None, option: str | None) -> bytes:
+    """The root as asked for: injected, by option, by environment, or the default; no link followed yet."""
+    for value in (injected, option):
+        if value is not None:
+            path = os.fspath(value)
+            return path if isinstance(path, bytes) else path.encode("utf-8", "surrogateescape")
+    by_environment = os.environb.get(ROOT_VARIABLE.encode())
+    if by_environment is not None:
+        return by_environment
+    return os.path.expanduser(DEFAULT_ROOT.encode())
+
+
+def pin_root(requested: bytes) -> Root:
+    """Resolve `requested` once (`..` before links) and open it.
+
+    Raises integrity_error where it is missing, no folder, not to be opened, or not named in UTF-8.
+    """
+    asked = shown_path(requested)
+    try:
+        path = os.path.realpath(os.path.normpath(os.path.join(os.getcwdb(), requested)), strict=True)
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        what = "is missing" if isinstance(error, FileNotFoundError) else "is no folder"
+        raise integrity_error(f"memory root {asked} {what}; give the folder that holds the notes") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "its name cannot be a path"
+        raise integrity_error(f"memory root {asked} cannot be opened: {reason}") from None
+    text = utf8(path)
+    if text is None:
+        os.close(descriptor)
+        raise integrity_error(f"memory root {asked} has a name that is not UTF-8; reach it by another path")
+    if strip_private(text) != text:
+        os.close(descriptor)
+        raise integrity_error(f"memory root {asked} has private markup in its name; reach it by another path")
+    return Root(path, text, descriptor)

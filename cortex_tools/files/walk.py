@@ -1,0 +1,224 @@
+"""Walking the corpus: every check that needs no content (section 5)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from cortex_tools.contract import limits
+from cortex_tools.contract.errors import CortexError, integrity_error
+from cortex_tools.domain.privacy import may_hold_tag, strip_private
+from cortex_tools.domain.text import utf16_order
+from cortex_tools.files.names import shown, utf8
+from cortex_tools.files.root import Root
+
+FORMATS = {".md": "markdown", ".jsonl": "jsonl"}
+HOT_SUFFIX = "_MEMORY.md"
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
+
+Identity = tuple[int, int, int, int]
+
+
+class NoteFile:
+    """A note as listed: its path below the root, its format, and what must still hold when it is read."""
+
+    kind = "file"
+    __slots__ = ("path", "format", "bytes", "dev", "ino", "mtime_ns")
+
+    def __init__(self, path: str, format: str, bytes: int, dev: int, ino: int, mtime_ns: int) -> None:
+        self.path = path
+        self.format = format
+        self.bytes = bytes
+        self.dev = dev
+        self.ino = ino
+        self.mtime_ns = mtime_ns
+
+    @property
+    def identity(self) -> Identity:
+        return (self.dev, self.ino, self.bytes, self.mtime_ns)
+
+
+def identity(status: os.stat_result) -> Identity:
+    """What must not differ between listing, opening and the last read of a file."""
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def walk(root: Root) -> list[NoteFile]:
+    """The notes of the corpus below `root`, in the order of their paths (UTF-16 code units).
+
+    Raises integrity_error for a link, a special file, a name or a limit that section 5 refuses, and for
+    a folder that cannot be read or that changed during the walk (`changed`).  Reads no content.
+    """
+    return _Walk(root).run()
+
+
+class _Walk:
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._files: list[NoteFile] = []
+        self._folders: list[tuple[str, Identity]] = []
+
+    def run(self) -> list[NoteFile]:
+        top = self._stat_top("KNOWLEDGE")
+        if top is not None:
+            self._walk_top("KNOWLEDGE", top)
+            self._hot_files()
+        elif (nested := self._nested_knowledge()) is not None:
+            self._walk_top("MEMORY/KNOWLEDGE", nested)
+        else:
+            self._walk_folder(os.dup(self._root.descriptor), "")
+        self._check_sizes()
+        self._check_folders()
+        self._files.sort(key=lambda file: file.path)
+        if not all(file.path.isascii() for file in self._files):
+            self._files.sort(key=lambda file: utf16_order(file.path))
+        return self._files
+
+    def _stat_top(self, path: str) -> os.stat_result | None:
+        """The status of a folder that decides which files are the corpus; None where there is none."""
+        try:
+            status = os.stat(path, dir_fd=self._root.descriptor, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise unreadable(path, error) from None
+        if stat.S_ISLNK(status.st_mode):
+            raise _link(path)
+        return status
+
+    def _nested_knowledge(self) -> os.stat_result | None:
+        memory = self._stat_top("MEMORY")
+        if memory is None or not stat.S_ISDIR(memory.st_mode):
+            return None
+        return self._stat_top("MEMORY/KNOWLEDGE")
+
+    def _walk_top(self, path: str, status: os.stat_result) -> None:
+        if not stat.S_ISDIR(status.st_mode):
+            raise integrity_error(f"{path} is no folder; move it away, it is where the notes belong")
+        descriptor = os.dup(self._root.descriptor)
+        for name in path.split("/"):
+            descriptor = self._open_below(descriptor, name, path)
+        self._walk_folder(descriptor, path + "/")
+
+    def _open_below(self, parent: int, name: str, path: str) -> int:
+        """Open a folder below `parent` without following a link, and close `parent`."""
+        try:
+            return os.open(name.encode(), _FOLDER_FLAGS, dir_fd=parent)
+        except OSError as error:
+            raise unreadable(path, error) from None
+        finally:
+            os.close(parent)
+
+    def _walk_folder(self, descriptor: int, prefix: str) -> None:
+        """List the open folder and all below it; closes `descriptor`."""
+        try:
+            self._folders.append((prefix, identity(os.fstat(descriptor))))
+            with os.scandir(descriptor) as entries:
+                found = sorted(entries, key=lambda entry: entry.name)
+            for entry in found:
+                if entry.name[0] not in "_.":
+                    self._take(entry, descriptor, prefix)
+        except OSError as error:
+            raise unreadable(prefix.rstrip("/") or ".", error) from None
+        except RecursionError:
+            raise integrity_error(f"{shown(prefix)} nests too deeply; move its notes up") from None
+        finally:
+            os.close(descriptor)
+
+    def _take(self, entry: os.DirEntry[str], parent: int, prefix: str) -> None:
+        name = self._checked_name(entry.name, prefix)
+        path = prefix + name
+        if entry.is_symlink():
+            raise _link(path)
+        if entry.is_dir(follow_symlinks=False):
+            self._check_path(path)
+            try:
+                below = os.open(os.fsencode(entry.name), _FOLDER_FLAGS, dir_fd=parent)
+            except OSError as error:
+                raise unreadable(path, error) from None
+            self._walk_folder(below, path + "/")
+            return
+        for ending, format in FORMATS.items():
+            if name.endswith(ending):
+                self._add(path, format, entry.stat(follow_symlinks=False))
+
+    def _hot_files(self) -> None:
+        """The root's own files that end in _MEMORY.md, whatever they begin with."""
+        try:
+            self._folders.append(("", identity(os.fstat(self._root.descriptor))))
+            with os.scandir(self._root.descriptor) as entries:
+                found = sorted((entry for entry in entries if entry.name.endswith(HOT_SUFFIX)), key=lambda e: e.name)
+            for entry in found:
+                name = self._checked_name(entry.name, "")
+                if entry.is_symlink():
+                    raise _link(name)
+                self._add(name, "markdown", entry.stat(follow_symlinks=False))
+        except OSError as error:
+            raise unreadable(".", error) from None
+
+    def _checked_name(self, name: str, prefix: str) -> str:
+        if name.isascii():
+            return name
+        text = utf8(os.fsencode(name))
+        if text is None:
+            raise integrity_error(f"{shown(prefix + name)}: its name is not UTF-8; rename it")
+        return text
+
+    def _check_path(self, path: str) -> None:
+        if may_hold_tag(path) and strip_private(path) != path:
+            raise integrity_error(f"{shown(path)}: its name holds private markup; rename it")
+
+    def _add(self, path: str, format: str, status: os.stat_result) -> None:
+        self._check_path(path)
+        if not stat.S_ISREG(status.st_mode):
+            raise integrity_error(f"{shown(path)} is no regular file; move it away or rename it")
+        if len(self._files) == limits.CORPUS_FILES:
+            raise integrity_error(
+                f"the corpus has more than {limits.CORPUS_FILES} files, {shown(path)} among them; move some away"
+            )
+        self._files.append(
+            NoteFile(path, format, status.st_size, status.st_dev, status.st_ino, status.st_mtime_ns)
+        )
+
+    def _check_sizes(self) -> None:
+        total = 0
+        for file in self._files:
+            if file.bytes > limits.FILE_BYTES:
+                raise integrity_error(
+                    f"{shown(file.path)} has {file.bytes} bytes, more than {limits.FILE_BYTES}; split it"
+                )
+            total += file.bytes
+        if total > limits.CORPUS_BYTES:
+            raise integrity_error(
+                f"the corpus has {total} bytes, more than {limits.CORPUS_BYTES}; move some notes away"
+            )
+
+    def _check_folders(self) -> None:
+        """Look at each folder again: what was listed must have held at one moment."""
+        for prefix, before in self._folders:
+            try:
+                now = os.stat(prefix.encode() or b".", dir_fd=self._root.descriptor, follow_symlinks=False)
+            except OSError:
+                now = None
+            if now is None or identity(now) != before:
+                raise integrity_error(
+                    f"{shown(prefix) or 'the memory root'} changed while it was being listed; try again", changed=True
+                )
+
+
+def _link(path: str) -> CortexError:
+    return integrity_error(f"{shown(path)} is a symbolic link; notes must be real files and folders, so remove it")
+
+
+def unreadable(path: str, error: OSError) -> CortexError:
+    """integrity_error for a file or folder that cannot be opened or read.
+
+    What was there a moment ago and is gone, or has become a link or another kind of file, has changed,
+    which is worth a fresh try; anything else will fail again.
+    """
+    if error.errno in _GONE:
+        return integrity_error(f"{shown(path)} changed while the corpus was being read; try again", changed=True)
+    return integrity_error(f"{shown(path)} cannot be read: {error.strerror}; allow it or move it away")

@@ -1,0 +1,1 @@
+"""Streams between stages: lines, segments and their seals (docs/streams.md)."""

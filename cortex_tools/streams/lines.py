@@ -1,0 +1,317 @@
+"""Lines: one JSON object each, `kind` first, as values and back (docs/streams.md).
+
+A line that is read is checked in full, whoever wrote it: shape, times, controls, and that stripping
+would change nothing in it.
+"""
+
+from __future__ import annotations
+
+import json
+
+from cortex_tools.contract.errors import EXIT_STATUS, CortexError, integrity_error
+from cortex_tools.domain.expansion import Expansion
+from cortex_tools.domain.privacy import may_hold_tag, strip_private
+from cortex_tools.domain.records import CARD_KEYS, PROVENANCE_KEYS, RECORD_KEYS, Card, Record, json_text
+from cortex_tools.domain.text import text_fault
+from cortex_tools.domain.timestamps import parse_ms
+from cortex_tools.files.walk import FORMATS, NoteFile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Corpus:
+    """The head of a segment: pinned root, listing, which part of how many, its files and their bytes."""
+
+    kind = "corpus"
+    __slots__ = ("root", "listing", "part", "parts", "files", "bytes")
+
+    def __init__(self, root: str, listing: str, part: int, parts: int, files: int, bytes: int) -> None:
+        self.root = root
+        self.listing = listing
+        self.part = part
+        self.parts = parts
+        self.files = files
+        self.bytes = bytes
+
+
+class Anchor:
+    """The centre of a timeline: a record's ID or None, and its date as the envelope shows it."""
+
+    kind = "anchor"
+    __slots__ = ("id", "date")
+
+    def __init__(self, id: str | None, date: str) -> None:
+        self.id = id
+        self.date = date
+
+
+class Digest:
+    """The canonical digest: 64 lower-case hex digits, and the number of records."""
+
+    kind = "digest"
+    __slots__ = ("sha256", "records")
+
+    def __init__(self, sha256: str, records: int) -> None:
+        self.sha256 = sha256
+        self.records = records
+
+
+class Seal:
+    """The end of a segment: who wrote it, how many lines, XXH3-64 of their bytes in hex."""
+
+    kind = "seal"
+    __slots__ = ("stage", "lines", "xxh3", "unsealed")
+
+    def __init__(self, stage: str, lines: int, xxh3: str, unsealed: bool) -> None:
+        self.stage = stage
+        self.lines = lines
+        self.xxh3 = xxh3
+        self.unsealed = unsealed
+
+
+class Failure:
+    """An error on a stream: what an upstream stage refused, and with which exit status."""
+
+    kind = "error"
+    __slots__ = ("code", "message", "stage")
+
+    def __init__(self, code: str, message: str, stage: str) -> None:
+        self.code = code
+        self.message = message
+        self.stage = stage
+
+
+Item = Corpus | NoteFile | Record | Card | Anchor | Expansion | Digest | Failure | Seal
+
+
+def encode(item: Item) -> bytes:
+    """The line of `item`, line feed included; a line that was read is given back as it was."""
+    line = getattr(item, "line", None)
+    if line is not None:
+        return bytes(line)
+    if isinstance(item, (Record, Card, Expansion)):
+        body = item.json()[1:]
+    else:
+        body = json_text(_plain(item))[1:]
+    return f'{{"kind":"{item.kind}",{body}\n'.encode()
+
+
+def _plain(item: Item) -> dict[str, object]:
+    if isinstance(item, Failure):
+        return {
+            "code": item.code,
+            "exit": EXIT_STATUS[item.code],
+            "message": item.message,
+            "stage": item.stage,
+        }
+    fields: dict[str, object] = {name: getattr(item, name) for name in item.__slots__ if name != "line"}
+    if fields.get("unsealed") is False:
+        del fields["unsealed"]
+    return fields
+
+
+def failure(error: CortexError, stage: str) -> Failure:
+    return Failure(error.code, error.message, error.stage or stage)
+
+
+def decode(line: bytes, where: str) -> Item:
+    """The value of one line; raises integrity_error, naming `where`, for anything that is none."""
+    try:
+        fields = _decode(line.decode("utf-8"))
+        kind = fields.pop("kind")
+        read = _READERS[kind]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise integrity_error(f"{where} is no line of a Cortex stream; feed the stage from another one") from None
+    try:
+        item = read(fields)
+        if may_hold_tag_bytes(line):
+            _refuse_markup(fields)
+    except (_Fault, ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        raise integrity_error(f"{where} is no valid {kind} line; a filter in between has altered it") from None
+    except CortexError as error:
+        raise integrity_error(f"{where} is no valid {kind} line: {error.message}") from None
+    if isinstance(item, (Record, Card, Expansion)):
+        item.line = line if line.endswith(b"\n") else line + b"\n"
+    return item
+
+
+def may_hold_tag_bytes(line: bytes) -> bool:
+    """False where a line of UTF-8 JSON holds no bracket, escaped or plain."""
+    return b"<" in line or b"\\u" in line or not line.isascii()
+
+
+class _Fault(Exception):
+    """A field that is not what its kind says."""
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(name)
+
+
+_decode = json.JSONDecoder(parse_constant=_no_constant).decode
+
+
+def _shape(fields: dict[str, Any], keys: tuple[str, ...]) -> None:
+    if len(fields) != len(keys) or any(key not in fields for key in keys):
+        raise _Fault
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or text_fault(value):
+        raise _Fault
+    return value
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _name(value: Any) -> str:
+    """A path: it may hold what a file's name may, but no lone surrogate."""
+    if not isinstance(value, str):
+        raise _Fault
+    value.encode()
+    return value
+
+
+def _whole(value: Any, least: int = 0) -> int:
+    if type(value) is not int or value < least:
+        raise _Fault
+    return value
+
+
+def _hex(value: Any, digits: int) -> str:
+    if not isinstance(value, str) or len(value) != digits or value.strip("0123456789abcdef"):
+        raise _Fault
+    return value
+
+
+def _provenance(fields: dict[str, Any]) -> tuple[str, str | None, str]:
+    provenance = fields["provenance"]
+    _shape(provenance, PROVENANCE_KEYS)
+    return _text(provenance["source"]), _text_or_none(provenance["session"]), _name(provenance["path"])
+
+
+def _corpus(fields: dict[str, Any]) -> Corpus:
+    _shape(fields, Corpus.__slots__)
+    part, parts = _whole(fields["part"], 1), _whole(fields["parts"], 1)
+    if part > parts:
+        raise _Fault
+    root = _name(fields["root"])
+    return Corpus(root, _hex(fields["listing"], 16), part, parts, _whole(fields["files"]), _whole(fields["bytes"]))
+
+
+def _file(fields: dict[str, Any]) -> NoteFile:
+    _shape(fields, NoteFile.__slots__)
+    path = _name(fields["path"])
+    if fields["format"] not in FORMATS.values() or _leaves_root(path):
+        raise _Fault
+    numbers = [_whole(fields[name]) for name in ("bytes", "dev", "ino")]
+    if type(fields["mtime_ns"]) is not int:
+        raise _Fault
+    return NoteFile(path, fields["format"], *numbers, fields["mtime_ns"])
+
+
+def _leaves_root(path: str) -> bool:
+    return "\0" in path or any(part in ("", ".", "..") for part in path.split("/"))
+
+
+def _record(fields: dict[str, Any]) -> Record:
+    _shape(fields, RECORD_KEYS)
+    source, session, path = _provenance(fields)
+    related = fields["related"]
+    if not isinstance(related, list):
+        raise _Fault
+    # A title may be the path, and then hold what a path may.
+    title = fields["title"] if fields["title"] == path else _text(fields["title"])
+    identifier = _text(fields["id"])
+    return Record(
+        identifier,
+        _text(fields["type"]),
+        title,
+        _text(fields["created"]),
+        _text(fields["updated"]),
+        source,
+        session,
+        path,
+        _text(fields["content"]),
+        [_text(link) for link in related],
+        _text_or_none(fields["valid_from"]),
+        _text_or_none(fields["valid_until"]),
+        path,
+    )
+
+
+def _card(fields: dict[str, Any]) -> Card:
+    _shape(fields, CARD_KEYS)
+    source, session, path = _provenance(fields)
+    score = fields["score"]
+    created, updated = _text(fields["created"]), _text(fields["updated"])
+    if type(score) not in (int, float) or parse_ms(created) is None or parse_ms(updated) is None:
+        raise _Fault
+    score = float(score)
+    if score - score != 0:
+        raise _Fault
+    identifier, type_ = _text(fields["id"]), _text(fields["type"])
+    return Card(identifier, type_, created, updated, source, session, path, _whole(fields["est_tokens"]), score)
+
+
+def _anchor(fields: dict[str, Any]) -> Anchor:
+    _shape(fields, Anchor.__slots__)
+    return Anchor(_text_or_none(fields["id"]), _text(fields["date"]))
+
+
+def _expansion(fields: dict[str, Any]) -> Expansion:
+    _shape(fields, ("items", "est_tokens", "truncated"))
+    if type(fields["truncated"]) is not bool:
+        raise _Fault
+    return Expansion([_card(card) for card in fields["items"]], _whole(fields["est_tokens"]), fields["truncated"])
+
+
+def _digest(fields: dict[str, Any]) -> Digest:
+    _shape(fields, Digest.__slots__)
+    return Digest(_hex(fields["sha256"], 64), _whole(fields["records"]))
+
+
+def _error(fields: dict[str, Any]) -> Failure:
+    _shape(fields, ("code", "exit", "message", "stage"))
+    code, message = fields["code"], _name(fields["message"])
+    if fields["exit"] != EXIT_STATUS[code] or not message:
+        raise _Fault
+    return Failure(code, message, _text(fields["stage"]))
+
+
+def _seal(fields: dict[str, Any]) -> Seal:
+    unsealed = fields.pop("unsealed", False)
+    _shape(fields, ("stage", "lines", "xxh3"))
+    if type(unsealed) is not bool:
+        raise _Fault
+    return Seal(_text(fields["stage"]), _whole(fields["lines"]), _hex(fields["xxh3"], 16), unsealed)
+
+
+_READERS = {
+    "corpus": _corpus,
+    "file": _file,
+    "record": _record,
+    "card": _card,
+    "anchor": _anchor,
+    "expansion": _expansion,
+    "digest": _digest,
+    "error": _error,
+    "seal": _seal,
+}
+
+
+def _refuse_markup(value: Any) -> None:
+    """Raise where any string would be changed by stripping: no stage's output holds such a string."""
+    if isinstance(value, str):
+        if may_hold_tag(value) and strip_private(value) != value:
+            raise _Fault
+    elif isinstance(value, dict):
+        for part in value.values():
+            _refuse_markup(part)
+    elif isinstance(value, list):
+        for part in value:
+            _refuse_markup(part)

@@ -1,0 +1,185 @@
+"""Segments and seals: a truncated stream must never look like a small one (docs/streams.md)."""
+
+from __future__ import annotations
+
+import os
+
+from cortex_tools.contract.errors import CortexError, integrity_error
+from cortex_tools.files.stdio import write_all
+from cortex_tools.streams.lines import Corpus, Failure, Item, Seal, decode, encode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# The longest line: a note of 8 MiB whose every character is escaped, and then some.
+LINE_BYTES = 64 * 1024 * 1024
+_FLUSH = 1 << 16
+_ERROR_HEAD = b'{"kind":"error"'
+
+
+class SegmentReader:
+    """The items of a stream, its seals checked.
+
+    Iterating gives every line's value in order, seals included, and raises CortexError: what an
+    upstream stage refused, where an error line stands anywhere in the stream, else integrity_error for
+    a broken stream.  `complete` demands each part of one listing exactly once at the end; without it
+    (strip) any different parts of one listing will do.  `passes` is how many listings may follow one
+    another, each whole (two for rebuild).  `unsealed` is true once an unsealed stream
+    has been accepted, here or upstream.
+    """
+
+    def __init__(self, descriptor: int, *, unsealed: bool = False, complete: bool = True, passes: int = 1) -> None:
+        self._file = os.fdopen(descriptor, "rb", buffering=1 << 18, closefd=False)
+        self._sealed = not unsealed
+        self._complete = complete
+        self._passes = passes
+        self._number = 0
+        self._lines = 0
+        self._parts: dict[int, Corpus] = {}
+        self.unsealed = unsealed
+
+    def __iter__(self) -> Iterator[Item]:
+        try:
+            yield from self._sealed_items() if self._sealed else self._unsealed_items()
+        except CortexError as error:
+            raise error if error.stage else self.upstream_error() or error from None
+
+    def _next_line(self) -> bytes:
+        try:
+            line = self._file.readline(LINE_BYTES + 1)
+        except OSError as error:
+            raise integrity_error(f"standard input cannot be read: {error.strerror}") from None
+        if len(line) > LINE_BYTES:
+            raise integrity_error(f"line {self._number + 1} of the stream is longer than {LINE_BYTES} bytes")
+        self._number += 1
+        return line
+
+    def _decode(self, line: bytes) -> Item:
+        item = decode(line, f"line {self._number} of the stream")
+        if isinstance(item, Failure):
+            raise CortexError(item.code, item.message, stage=item.stage)
+        return item
+
+    def _sealed_items(self) -> Iterator[Item]:
+        from xxhash import xxh3_64
+
+        hasher, lines = xxh3_64(), 0
+        while line := self._next_line():
+            item = self._decode(line)
+            if isinstance(item, Seal):
+                self._check_seal(item, lines, hasher.hexdigest())
+                hasher, lines = xxh3_64(), 0
+            else:
+                if isinstance(item, Corpus) != (lines == 0):
+                    raise integrity_error(self._misplaced(item))
+                if isinstance(item, Corpus):
+                    self._count_part(item)
+                hasher.update(line)
+                lines += 1
+            yield item
+        if lines:
+            raise integrity_error("the stream ends before its seal: the stage before was cut off, run the pipeline again")
+        if not self._parts:
+            raise integrity_error("standard input holds no stream; feed the stage from cortex-scan | cortex-strip")
+        self._check_parts()
+
+    def _misplaced(self, item: Item) -> str:
+        where = f"line {self._number} of the stream"
+        if isinstance(item, Corpus):
+            return f"{where} begins a segment before the last one was sealed; use cortex-through between stages"
+        return f"{where} stands outside any segment; lines after the last seal are refused"
+
+    def _check_seal(self, seal: Seal, lines: int, digest: str) -> None:
+        if lines == 0:
+            raise integrity_error(f"line {self._number} of the stream seals nothing; a seal is there once")
+        if seal.lines != lines or seal.xxh3 != digest:
+            raise integrity_error(
+                f"the seal of {seal.stage} does not match the {lines} lines before it: "
+                "the stream was altered on its way; use cortex-through for foreign filters, or --unsealed"
+            )
+        self.unsealed = self.unsealed or seal.unsealed
+
+    def _count_part(self, corpus: Corpus) -> None:
+        first = next(iter(self._parts.values()), corpus)
+        if len(self._parts) == first.parts and self._passes > 1:
+            self._passes -= 1
+            self._parts = {}
+            first = corpus
+        if (corpus.listing, corpus.parts, corpus.root) != (first.listing, first.parts, first.root):
+            raise integrity_error("the stream holds parts of different listings; gather the parts of one cortex-scan")
+        if corpus.part in self._parts:
+            raise integrity_error(f"part {corpus.part} of {corpus.parts} is in the stream twice; give each part once")
+        self._parts[corpus.part] = corpus
+
+    def _check_parts(self) -> None:
+        parts = next(iter(self._parts.values())).parts
+        missing = [str(part) for part in range(1, min(parts, 10_000) + 1) if part not in self._parts]
+        if self._complete and (missing or len(self._parts) != parts):
+            raise integrity_error(f"part {missing[0]} of {parts} is missing from the stream; give each part once")
+
+    def _unsealed_items(self) -> Iterator[Item]:
+        while line := self._next_line():
+            if line.strip():
+                yield self._decode(line)
+
+    def upstream_error(self) -> CortexError | None:
+        """The first error line in what is left: the furthest upstream failure wins over a finding of ours."""
+        try:
+            while line := self._file.readline(LINE_BYTES):
+                if line.startswith(_ERROR_HEAD):
+                    self._decode(line)
+        except CortexError as error:
+            return error if error.stage else None
+        except OSError:
+            return None  # our own finding stands
+        return None
+
+
+class SegmentWriter:
+    """Writes segments and their seals to a descriptor.  Raises OutputError where it cannot."""
+
+    def __init__(self, stage: str, descriptor: int = 1) -> None:
+        self._stage = stage
+        self._descriptor = descriptor
+        self._pending: list[bytes] = []
+        self._size = 0
+        self._lines = 0
+        self._restart()
+        self.unsealed = False
+
+    def _restart(self) -> None:
+        from xxhash import xxh3_64
+
+        self._hasher = xxh3_64()
+        self._lines = 0
+
+    @property
+    def open(self) -> bool:
+        """Whether lines have been written since the last seal."""
+        return self._lines > 0
+
+    def write(self, item: Item) -> None:
+        line = encode(item)
+        self._hasher.update(line)
+        self._lines += 1
+        self._push(line)
+
+    def seal(self) -> None:
+        """End the segment, if one is open, and send everything on its way."""
+        if self._lines:
+            self._push(encode(Seal(self._stage, self._lines, self._hasher.hexdigest(), self.unsealed)))
+            self._restart()
+        self.flush()
+
+    def _push(self, line: bytes) -> None:
+        self._pending.append(line)
+        self._size += len(line)
+        if self._size >= _FLUSH:
+            self.flush()
+
+    def flush(self) -> None:
+        data = b"".join(self._pending)
+        self._pending.clear()
+        self._size = 0
+        write_all(data, self._descriptor)
