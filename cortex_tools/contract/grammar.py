@@ -56,7 +56,9 @@ def parse(command: Command, arguments: list[str]) -> Arguments:
         values = arguments[at : at + option.values]
         at += option.values
         if len(values) < option.values or not _usable(option.kind, values):
-            raise invalid_input(f"{argument} needs a value ({option.metavar}) after it, not empty and not another option")
+            raise invalid_input(
+                f"{argument} needs a value ({option.metavar}) after it, not empty and not another option"
+            )
         if option.repeatable:
             options.setdefault(argument, []).extend(values)  # type: ignore[union-attr]
         else:

@@ -19,7 +19,7 @@ class Option:
     `values` is how many arguments follow it: 0 makes it a flag.
     """
 
-    __slots__ = ("name", "kind", "metavar", "summary", "low", "high", "default", "values", "repeatable")
+    __slots__ = ("default", "high", "kind", "low", "metavar", "name", "repeatable", "summary", "values")
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Command:
     once the corpus has proved sound ("query" stands for the positional).
     """
 
-    __slots__ = ("name", "summary", "options", "positionals", "values", "reads", "writes", "examples")
+    __slots__ = ("examples", "name", "options", "positionals", "reads", "summary", "values", "writes")
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ COMMANDS = {
             (*_COMMON, *FILTERS, PAGE, PAGE_SIZE, RECENCY, EXPAND, MAX_NODES, MAX_TOKENS),
             positionals=("QUERY", 1, 1),
             values=("query", "--from", "--to", "--recency", "--page", "--page-size", "--max-nodes", "--max-tokens"),
-            examples=('cortex search "loom tension" --type idea', 'cortex search "loom" --expand idea-tension-log'),
+            examples=('cortex search "loom tension" --type idea', 'cortex search "loom" --expand idea-tension-logger'),
         ),
         Command(
             "timeline",
@@ -145,14 +145,14 @@ COMMANDS = {
             "the whole records of the given IDs, all of them or none",
             _COMMON,
             positionals=_IDS,
-            examples=("cortex get idea-tension-log",),
+            examples=("cortex get idea-tension-logger",),
         ),
         Command(
             "export",
             "like get, for keeping: the same records in the export format",
             _COMMON,
             positionals=_IDS,
-            examples=("cortex export idea-tension-log > tension.json",),
+            examples=("cortex export idea-tension-logger > tension.json",),
         ),
         Command(
             "rebuild",
@@ -187,7 +187,7 @@ EXECUTABLES = {
             positionals=("COMMAND", 1, 1),
             reads="the notes below the memory root",
             writes="one JSON envelope",
-            examples=('cortex search "loom"', "cortex get idea-tension-log | jq -r '.data.items[].content'"),
+            examples=('cortex search "loom"', "cortex get idea-tension-logger | jq -r '.data.items[].content'"),
         ),
         Command(
             "cortex-plan",
@@ -215,7 +215,10 @@ EXECUTABLES = {
             (UNSEALED,),
             reads="file lines, and the notes that they name",
             writes="record lines, private spans removed",
-            examples=("cortex-scan | cortex-strip | jq -r 'select(.kind==\"record\").title'",),
+            examples=(
+                "cortex-scan | cortex-strip | jq -r 'select(.kind==\"record\").title'",
+                "cortex-scan | cortex-strip | cortex-envelope status",
+            ),
         ),
         Command(
             "cortex-select",
@@ -230,7 +233,10 @@ EXECUTABLES = {
             ),
             reads="record lines (or cards, for every filter but validity)",
             writes="those that match",
-            examples=("cortex-scan | cortex-strip | cortex-select --at 2024-05-01 --type idea | cortex-card",),
+            examples=(
+                "cortex-scan | cortex-strip | cortex-select --at 2024-05-01 --type idea | cortex-card",
+                "cortex-scan | cortex-strip | cortex-select --id idea-tension-logger | cortex-envelope get idea-tension-logger",
+            ),
         ),
         Command(
             "cortex-rank",
@@ -240,7 +246,10 @@ EXECUTABLES = {
             values=("query", "--recency"),
             reads="record lines",
             writes="card lines, best first",
-            examples=('cortex-scan | cortex-strip | cortex-select --valid | cortex-rank "loom" | jq -r .id',),
+            examples=(
+                'cortex-scan | cortex-strip | cortex-select --valid | cortex-rank "loom" | jq -r .id',
+                'cortex-scan | cortex-strip | cortex-select --valid | cortex-rank "loom" --bodies | jq -r .content',
+            ),
         ),
         Command(
             "cortex-window",
@@ -249,7 +258,10 @@ EXECUTABLES = {
             values=("--anchor", "--from", "--to", "--before", "--after"),
             reads="record lines",
             writes="an anchor line and card lines",
-            examples=("cortex-scan | cortex-strip | cortex-select --valid | cortex-window --anchor 2024-06-01",),
+            examples=(
+                "cortex-scan | cortex-strip | cortex-select --valid | cortex-window --anchor 2024-06-01",
+                "cortex-scan | cortex-strip | cortex-window --anchor idea-tension-logger --type log",
+            ),
         ),
         Command(
             "cortex-expand",
@@ -259,7 +271,10 @@ EXECUTABLES = {
             values=("--max-nodes", "--max-tokens"),
             reads="record lines",
             writes="the same lines and one expansion line",
-            examples=("cortex-scan | cortex-strip | cortex-select --valid | cortex-expand idea-tension-log",),
+            examples=(
+                "cortex-scan | cortex-strip | cortex-select --valid | cortex-expand idea-tension-logger | tail -n 2",
+                "cortex-scan | cortex-strip | cortex-expand idea-tension-logger | cortex-card | cortex-envelope search",
+            ),
         ),
         Command(
             "cortex-digest",
@@ -267,7 +282,10 @@ EXECUTABLES = {
             (UNSEALED,),
             reads="record lines",
             writes="one digest line",
-            examples=("cortex-scan | cortex-strip | cortex-digest | jq -r 'select(.kind==\"digest\").sha256'",),
+            examples=(
+                "cortex-scan | cortex-strip | cortex-digest | jq -r 'select(.kind==\"digest\").sha256'",
+                "cortex-scan | cortex-strip | cortex-select --type idea | cortex-digest",
+            ),
         ),
         Command(
             "cortex-card",
@@ -275,7 +293,10 @@ EXECUTABLES = {
             (UNSEALED,),
             reads="record or card lines",
             writes="card lines",
-            examples=("cortex-scan | cortex-strip | cortex-card | jq .est_tokens",),
+            examples=(
+                "cortex-scan | cortex-strip | cortex-card | jq 'select(.kind==\"card\").est_tokens'",
+                "cortex-scan | cortex-strip | cortex-select --valid | cortex-card | cortex-envelope search",
+            ),
         ),
         Command(
             "cortex-envelope",

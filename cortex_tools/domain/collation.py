@@ -33,9 +33,10 @@ def _general_key(identifier: str) -> Key:
     marks: list[int] = []
     case: list[str] = []
     for char in identifier:
-        base, *combining = _decomposed(char, unicodedata)
+        parts = _decomposed(char)
+        base, combining = parts[0], parts[1:]
         if unicodedata.combining(base) and primary:
-            combining = [base, *combining]
+            combining = parts
         else:
             primary.append(chr(_PRIMARY.get(ord(base), ord(base))))
             marks.append(0)
@@ -46,7 +47,8 @@ def _general_key(identifier: str) -> Key:
     return "".join(primary), tuple(marks), "".join(case)
 
 
-def _decomposed(char: str, unicodedata: object) -> str:
-    parts: str = unicodedata.normalize("NFD", char)  # type: ignore[attr-defined]
-    # Hangul syllables come apart into letters, not into a letter and marks: they sort by code point.
-    return char if 0xAC00 <= ord(char) <= 0xD7A3 else parts
+def _decomposed(char: str) -> str:
+    """A letter and its marks; a Hangul syllable, which comes apart into letters, stays whole."""
+    import unicodedata
+
+    return char if 0xAC00 <= ord(char) <= 0xD7A3 else unicodedata.normalize("NFD", char)

@@ -27,7 +27,7 @@ class Raw:
 class Answer:
     """An exit status and the envelope that goes with it."""
 
-    __slots__ = ("status", "line")
+    __slots__ = ("line", "status")
 
     def __init__(self, status: int, line: str) -> None:
         self.status = status

@@ -9,7 +9,7 @@ class Expansion:
     """The cards reached from a root, root first, their estimated tokens, and whether any was left out."""
 
     kind = "expansion"
-    __slots__ = ("items", "est_tokens", "truncated", "line")
+    __slots__ = ("est_tokens", "items", "line", "truncated")
 
     def __init__(self, items: list[Card], est_tokens: int, truncated: bool) -> None:
         self.items = items

@@ -18,7 +18,7 @@ def build(command: Command, arguments: Arguments) -> Filters:
 class Filters:
     """None stands for a filter that was not given; bounds are ms since 1970, both inclusive."""
 
-    __slots__ = ("_type", "_source", "_session", "_from", "_to")
+    __slots__ = ("_from", "_session", "_source", "_to", "_type")
 
     def __init__(
         self, type: str | None, source: str | None, session: str | None, from_ms: int | None, to_ms: int | None

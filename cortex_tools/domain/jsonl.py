@@ -111,4 +111,3 @@ def _check_fields(row: dict[str, Any], where: str) -> None:
 def _check_not_blank(value: Any, name: str, where: str) -> None:
     if not isinstance(value, str) or is_blank(value):
         raise integrity_error(f"{where}: {name} is not a string with something in it")
-

@@ -30,7 +30,7 @@ class Stripped:
     (for REMNANT an offset into the text after removal); `reason` is MALFORMED, UNCLOSED, REMNANT or None.
     """
 
-    __slots__ = ("text", "spans", "cut", "reason")
+    __slots__ = ("cut", "reason", "spans", "text")
 
     def __init__(self, text: str, spans: list[tuple[int, int]], cut: int | None, reason: str | None) -> None:
         self.text = text
@@ -113,8 +113,8 @@ def _remnant(text: str) -> int | None:
     return None
 
 
-def _looks_like_opener(text: str, at: int) -> bool:
-    """True where the inside of a bracket, from `at`, begins with `private` once it is normalized.
+def _looks_like_opener(text: str, start: int) -> bool:
+    """True where the inside of a bracket, from `start`, begins with `private` once it is normalized.
 
     The contract normalizes the whole inside (NFKC, then controls, formats and spaces dropped, then
     lower case).  Going character by character gives the same answer: within a Latin word NFKC acts
@@ -122,7 +122,7 @@ def _looks_like_opener(text: str, at: int) -> bool:
     word either way, except after its last letter, where it must be seen whether it changes that letter.
     """
     rest = "private"
-    for at in range(at, len(text)):
+    for at in range(start, len(text)):
         char = text[at]
         if char <= "\x20" or char == "\x7f":
             continue

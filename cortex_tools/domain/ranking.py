@@ -60,7 +60,7 @@ class Statistics:
     `records` is N, `tokens` the sum of their lengths, `document_frequencies` one per term.
     """
 
-    __slots__ = ("records", "tokens", "document_frequencies")
+    __slots__ = ("document_frequencies", "records", "tokens")
 
     def __init__(self, terms: int) -> None:
         self.records = 0
@@ -90,7 +90,7 @@ class Statistics:
 class Scorer:
     """The scoring half, with everything that is the same for all records worked out once."""
 
-    __slots__ = ("_idf", "_average")
+    __slots__ = ("_average", "_idf")
 
     def __init__(self, statistics: Statistics) -> None:
         count = statistics.records

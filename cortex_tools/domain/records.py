@@ -42,24 +42,24 @@ class Record:
 
     kind = "record"
     __slots__ = (
-        "id",
-        "type",
-        "title",
-        "created",
-        "updated",
-        "source",
-        "session",
-        "path",
         "content",
+        "created",
+        "created_ms",
+        "from_ms",
+        "id",
+        "line",
+        "path",
         "related",
+        "session",
+        "source",
+        "title",
+        "type",
+        "until_ms",
+        "updated",
+        "updated_ms",
         "valid_from",
         "valid_until",
         "where",
-        "created_ms",
-        "updated_ms",
-        "from_ms",
-        "until_ms",
-        "line",
     )
 
     def __init__(
@@ -137,7 +137,7 @@ class Card:
     """A record without its body: what search and timeline answer (section 10)."""
 
     kind = "card"
-    __slots__ = ("id", "type", "created", "updated", "source", "session", "path", "score", "est_tokens", "line")
+    __slots__ = ("created", "est_tokens", "id", "line", "path", "score", "session", "source", "type", "updated")
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ _BUDGETS = ("--max-nodes", "--max-tokens")
 class Step:
     """A stage by the name of its executable, with its arguments."""
 
-    __slots__ = ("name", "arguments")
+    __slots__ = ("arguments", "name")
 
     def __init__(self, name: str, arguments: Arguments) -> None:
         self.name = name
@@ -33,7 +33,7 @@ class Step:
 class Plan:
     """`passes` times scan, strip and `steps` over the corpus, all into one `envelope` step."""
 
-    __slots__ = ("root", "steps", "envelope", "passes")
+    __slots__ = ("envelope", "passes", "root", "steps")
 
     def __init__(self, root: str | None, steps: list[Step], envelope: Step, passes: int = 1) -> None:
         self.root = root

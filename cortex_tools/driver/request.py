@@ -19,7 +19,7 @@ WRITES = ("remember", "propose")
 class Request:
     """A contract command with its arguments, grammar, adapter name and number of positionals in order."""
 
-    __slots__ = ("command", "arguments")
+    __slots__ = ("arguments", "command")
 
     def __init__(self, command: Command, arguments: Arguments) -> None:
         self.command = command

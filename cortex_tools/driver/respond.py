@@ -34,7 +34,7 @@ def answer(command: str, work: Callable[[], Raw]) -> Answer:
         return envelope.success(command, work())
     except CortexError as error:
         return envelope.failed(command, error)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (the last guard of the process)
         message = f"an unexpected {type(error).__name__} stopped the command; nothing was answered"
         return envelope.failed(command, CortexError("internal_error", message))
 

@@ -17,7 +17,7 @@ class Runtime:
     """`memory_root` comes before every other level of section 2; `memory_add` performs authorized writes;
     `now_ms` stands in for the clock (ms since 1970)."""
 
-    __slots__ = ("memory_root", "memory_add", "now_ms")
+    __slots__ = ("memory_add", "memory_root", "now_ms")
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ def render(plan: Plan) -> str:
 
 
 def _command(step: Step) -> str:
-    words = [step.name]
+    words = [step.name, *step.arguments.positionals]
     for name, value in step.arguments.options.items():
         if value is True:
             words.append(name)
@@ -30,4 +30,4 @@ def _command(step: Step) -> str:
             words += [name, value]
         elif isinstance(value, list):
             words += [name, *value] if name == "--refuse" else [word for one in value for word in (name, one)]
-    return shlex.join([*words, *step.arguments.positionals])
+    return shlex.join(words)

@@ -15,7 +15,7 @@ from cortex_tools.stages.scan import split
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from typing import Any, NoReturn
 
 # Below this many bytes a worker costs more than it saves (measured at 300 notes of 1 MiB together).
 BYTES_WORTH_A_WORKER = 1_500_000
@@ -84,19 +84,17 @@ class _Worker:
             os.waitpid(self._pid, 0)
 
 
-def _work(part: int, root: Root, files: list[NoteFile], chain: list[Stage], write_end: int) -> None:
-    """Measure one part, answer, and leave without any of the parent's clean-up."""
-    status = 1
+def _work(part: int, root: Root, files: list[NoteFile], chain: list[Stage], write_end: int) -> NoReturn:
+    """Measure one part, answer, and leave without any of the parent's clean-up.
+
+    Should the answer not get through, the end that it lacks tells the parent.
+    """
     try:
-        data = marshal.dumps(_outcome(part, root, files, chain)) + _END
-        view = memoryview(data)
+        view = memoryview(marshal.dumps(_outcome(part, root, files, chain)) + _END)
         while view:
             view = view[os.write(write_end, view) :]
-        status = 0
-    except BaseException:
-        pass  # the missing end tells the parent, and there is nobody else to tell
     finally:
-        os._exit(status)
+        os._exit(0)
 
 
 def _outcome(part: int, root: Root, files: list[NoteFile], chain: list[Stage]) -> dict[str, Any]:
@@ -108,6 +106,9 @@ def _outcome(part: int, root: Root, files: list[NoteFile], chain: list[Stage]) -
         return {"partials": [stage.partial() for stage in chain]}
     except CortexError as error:
         return {"code": error.code, "message": error.message, "changed": error.changed}
+    except Exception as error:  # noqa: BLE001 (the last guard of the process)
+        message = f"an unexpected {type(error).__name__} stopped the command; nothing was answered"
+        return {"code": "internal_error", "message": message, "changed": False}
 
 
 def _while_alive(files: list[NoteFile], parent: int) -> Iterator[NoteFile]:

@@ -36,7 +36,9 @@ def run_write(request: Request, runtime: Runtime) -> Raw:
         raise CortexError("internal_error", "the writer gave no result; look whether the item was written")
     if not result["ok"]:
         raise CortexError("governance_refused", f"{result.get('code')}: {result.get('message')}")
-    return Raw(f'{{"adapter":{json_text(adapter)},"result":{json.dumps(result, ensure_ascii=False, separators=(",", ":"))}}}')
+    return Raw(
+        f'{{"adapter":{json_text(adapter)},"result":{json.dumps(result, ensure_ascii=False, separators=(",", ":"))}}}'
+    )
 
 
 def permitted(request: Request) -> str:

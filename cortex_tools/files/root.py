@@ -13,7 +13,7 @@ from cortex_tools.files.names import shown_path, utf8
 class Root:
     """The pinned root: its resolved path as bytes and as text, and a descriptor of the folder itself."""
 
-    __slots__ = ("path", "text", "descriptor")
+    __slots__ = ("descriptor", "path", "text")
 
     def __init__(self, path: bytes, text: str, descriptor: int) -> None:
         self.path = path

@@ -16,7 +16,7 @@ class Spool:
     and places count from the start of the file.  Raises internal_error where the disk is full.
     """
 
-    __slots__ = ("descriptor", "_pending", "_flushed", "_size")
+    __slots__ = ("_flushed", "_pending", "_size", "descriptor")
 
     def __init__(self) -> None:
         self.descriptor = _open_unlinked()

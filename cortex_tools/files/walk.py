@@ -26,7 +26,7 @@ class NoteFile:
     """A note as listed: its path below the root, its format, and what must still hold when it is read."""
 
     kind = "file"
-    __slots__ = ("path", "format", "bytes", "dev", "ino", "mtime_ns")
+    __slots__ = ("bytes", "dev", "format", "ino", "mtime_ns", "path")
 
     def __init__(self, path: str, format: str, bytes: int, dev: int, ino: int, mtime_ns: int) -> None:
         self.path = path
@@ -179,9 +179,7 @@ class _Walk:
             raise integrity_error(
                 f"the corpus has more than {limits.CORPUS_FILES} files, {shown(path)} among them; move some away"
             )
-        self._files.append(
-            NoteFile(path, format, status.st_size, status.st_dev, status.st_ino, status.st_mtime_ns)
-        )
+        self._files.append(NoteFile(path, format, status.st_size, status.st_dev, status.st_ino, status.st_mtime_ns))
 
     def _check_sizes(self) -> None:
         total = 0

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from cortex_tools.contract.errors import CortexError, integrity_error, invalid_input, not_found
+from cortex_tools.contract.errors import EXIT_STATUS, CortexError, integrity_error, invalid_input, not_found
 from cortex_tools.contract.grammar import Arguments
 from cortex_tools.contract.options import COMMANDS, EXECUTABLES
-from cortex_tools.contract.errors import EXIT_STATUS
 from cortex_tools.domain import values
 from cortex_tools.domain.envelope import Raw
 from cortex_tools.domain.expansion import Expansion
@@ -56,6 +55,13 @@ def _answer(command: str, rest: list[str], arguments: Arguments) -> _Answer:
     if wants_ids:
         return _Records(rest)
     return _Status() if command == "status" else _Rebuild()
+
+
+def schema() -> bytes:
+    """The envelope's JSON Schema, as it ships with the package."""
+    from importlib.resources import files
+
+    return files("cortex_tools").joinpath("schemas", "lifeos-cortex-v1.schema.json").read_bytes()
 
 
 class Envelope(Stage):

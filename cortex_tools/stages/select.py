@@ -29,7 +29,9 @@ def build(arguments: Arguments, now_ms: int) -> Select:
 class Select(Stage):
     """Passes on what matches; `at_ms` None means whatever its validity, `ids` None whatever its ID."""
 
-    def __init__(self, selection: filters.Filters, at_ms: int | None, ids: frozenset[str] | None, limit: int | None) -> None:
+    def __init__(
+        self, selection: filters.Filters, at_ms: int | None, ids: frozenset[str] | None, limit: int | None
+    ) -> None:
         self._filters = selection
         self._at = at_ms
         self._ids = ids
@@ -42,7 +44,9 @@ class Select(Stage):
             created_ms = item.created_ms
         elif isinstance(item, Card):
             if self._at is not None:
-                raise invalid_input("cards carry no validity; put cortex-select --valid before cortex-rank or cortex-card")
+                raise invalid_input(
+                    "cards carry no validity; put cortex-select --valid before cortex-rank or cortex-card"
+                )
             created_ms = parse_ms(item.created) or 0
         else:
             return item

@@ -11,7 +11,11 @@ from cortex_tools.domain.records import Record
 from cortex_tools.domain.text import has_control, is_blank
 from cortex_tools.files.names import shown
 from cortex_tools.files.notes import NoteReader
+from cortex_tools.files.root import pin_root
 from cortex_tools.files.walk import NoteFile
+from cortex_tools.stages.census import Census
+from cortex_tools.streams.lines import Corpus, Seal
+from cortex_tools.streams.segments import SegmentReader, SegmentWriter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,3 +53,40 @@ def _text(data: bytes, file: NoteFile) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise integrity_error(f"{shown(file.path)} is not UTF-8 at byte {error.start}; save it as UTF-8") from None
+
+
+def run(reader: SegmentReader, writer: SegmentWriter) -> None:
+    """Read the whole listing, then open its notes: none before scan's seal has been checked."""
+    segments: list[tuple[Corpus, list[NoteFile]]] = []
+    for item in reader:
+        if isinstance(item, Corpus):
+            segments.append((item, []))
+        elif isinstance(item, NoteFile) and segments:
+            segments[-1][1].append(item)
+        elif not isinstance(item, Seal):
+            raise integrity_error(f"a {item.kind} line has no place before cortex-strip; feed it from cortex-scan")
+    if not segments:
+        raise integrity_error("the stream has no corpus line; cortex-strip needs it to know the root")
+    writer.unsealed = reader.unsealed
+    census = Census()
+    for corpus, files in segments:
+        writer.seal()
+        writer.write(corpus)
+        _write_records(corpus, files, census, writer)
+    if len(segments) == segments[0][0].parts:
+        census.check()  # with parts elsewhere, the first stage that sees all of them judges
+    writer.seal()
+
+
+def _write_records(corpus: Corpus, files: list[NoteFile], census: Census, writer: SegmentWriter) -> None:
+    root = pin_root(corpus.root.encode())
+    try:
+        if root.text != corpus.root:
+            raise integrity_error(
+                f"the memory root {shown(corpus.root)} changed after it was listed; try again", changed=True
+            )
+        for record in read_records(root.descriptor, files):
+            census.count(record)
+            writer.write(record)
+    finally:
+        root.close()

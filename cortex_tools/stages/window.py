@@ -97,6 +97,8 @@ class Window(Stage):
             return []
         times = sorted((self._seen[number][0] for number in numbers), reverse=newest)
         edge = times[min(count, len(times)) - 1]
-        near = [number for number in numbers if (self._seen[number][0] >= edge if newest else self._seen[number][0] <= edge)]
+        near = [
+            number for number in numbers if (self._seen[number][0] >= edge if newest else self._seen[number][0] <= edge)
+        ]
         near.sort(key=lambda number: (self._seen[number][0], id_key(self._seen[number][1][0])))
         return near[-count:] if newest else near[:count]

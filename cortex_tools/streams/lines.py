@@ -18,6 +18,7 @@ from cortex_tools.files.walk import FORMATS, NoteFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -25,7 +26,7 @@ class Corpus:
     """The head of a segment: pinned root, listing, which part of how many, its files and their bytes."""
 
     kind = "corpus"
-    __slots__ = ("root", "listing", "part", "parts", "files", "bytes")
+    __slots__ = ("bytes", "files", "listing", "part", "parts", "root")
 
     def __init__(self, root: str, listing: str, part: int, parts: int, files: int, bytes: int) -> None:
         self.root = root
@@ -40,7 +41,7 @@ class Anchor:
     """The centre of a timeline: a record's ID or None, and its date as the envelope shows it."""
 
     kind = "anchor"
-    __slots__ = ("id", "date")
+    __slots__ = ("date", "id")
 
     def __init__(self, id: str | None, date: str) -> None:
         self.id = id
@@ -51,7 +52,7 @@ class Digest:
     """The canonical digest: 64 lower-case hex digits, and the number of records."""
 
     kind = "digest"
-    __slots__ = ("sha256", "records")
+    __slots__ = ("records", "sha256")
 
     def __init__(self, sha256: str, records: int) -> None:
         self.sha256 = sha256
@@ -62,7 +63,7 @@ class Seal:
     """The end of a segment: who wrote it, how many lines, XXH3-64 of their bytes in hex."""
 
     kind = "seal"
-    __slots__ = ("stage", "lines", "xxh3", "unsealed")
+    __slots__ = ("lines", "stage", "unsealed", "xxh3")
 
     def __init__(self, stage: str, lines: int, xxh3: str, unsealed: bool) -> None:
         self.stage = stage
@@ -125,7 +126,7 @@ def decode(line: bytes, where: str) -> Item:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise integrity_error(f"{where} is no line of a Cortex stream; feed the stage from another one") from None
     try:
-        item = read(fields)
+        item: Item = read(fields)
         if may_hold_tag_bytes(line):
             _refuse_markup(fields)
     except (_Fault, ValueError, TypeError, KeyError, AttributeError, OverflowError):
@@ -208,10 +209,10 @@ def _file(fields: dict[str, Any]) -> NoteFile:
     path = _name(fields["path"])
     if fields["format"] not in FORMATS.values() or _leaves_root(path):
         raise _Fault
-    numbers = [_whole(fields[name]) for name in ("bytes", "dev", "ino")]
-    if type(fields["mtime_ns"]) is not int:
+    size, dev, ino, mtime_ns = (fields[name] for name in ("bytes", "dev", "ino", "mtime_ns"))
+    if type(mtime_ns) is not int:  # negative before 1970
         raise _Fault
-    return NoteFile(path, fields["format"], *numbers, fields["mtime_ns"])
+    return NoteFile(path, fields["format"], _whole(size), _whole(dev), _whole(ino), mtime_ns)
 
 
 def _leaves_root(path: str) -> bool:
@@ -291,7 +292,7 @@ def _seal(fields: dict[str, Any]) -> Seal:
     return Seal(_text(fields["stage"]), _whole(fields["lines"]), _hex(fields["xxh3"], 16), unsealed)
 
 
-_READERS = {
+_READERS: dict[str, Callable[[dict[str, Any]], Item]] = {
     "corpus": _corpus,
     "file": _file,
     "record": _record,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from cortex_tools.contract.errors import CortexError, integrity_error
+from cortex_tools.files.names import shown
 from cortex_tools.files.stdio import write_all
 from cortex_tools.streams.lines import Corpus, Failure, Item, Seal, decode, encode
 
@@ -64,40 +65,45 @@ class SegmentReader:
     def _sealed_items(self) -> Iterator[Item]:
         from xxhash import xxh3_64
 
-        hasher, lines = xxh3_64(), 0
+        hasher, lines, headed = xxh3_64(), 0, False
         while line := self._next_line():
             item = self._decode(line)
             if isinstance(item, Seal):
-                self._check_seal(item, lines, hasher.hexdigest())
+                self._check_seal(item, lines, hasher.hexdigest(), headed)
                 hasher, lines = xxh3_64(), 0
             else:
-                if isinstance(item, Corpus) != (lines == 0):
-                    raise integrity_error(self._misplaced(item))
                 if isinstance(item, Corpus):
-                    self._count_part(item)
+                    self._check_head(item, lines)
+                headed = isinstance(item, Corpus) or (headed and lines > 0)
                 hasher.update(line)
                 lines += 1
             yield item
         if lines:
-            raise integrity_error("the stream ends before its seal: the stage before was cut off, run the pipeline again")
-        if not self._parts:
+            raise integrity_error(
+                "the stream ends before its seal: the stage before was cut off; run the pipeline again"
+            )
+        if self._number == 0:
             raise integrity_error("standard input holds no stream; feed the stage from cortex-scan | cortex-strip")
         self._check_parts()
 
-    def _misplaced(self, item: Item) -> str:
-        where = f"line {self._number} of the stream"
-        if isinstance(item, Corpus):
-            return f"{where} begins a segment before the last one was sealed; use cortex-through between stages"
-        return f"{where} stands outside any segment; lines after the last seal are refused"
+    def _check_head(self, corpus: Corpus, lines: int) -> None:
+        if lines:
+            raise integrity_error(
+                f"line {self._number} of the stream begins a segment before the last one was sealed; "
+                "the stage before was cut off, run the pipeline again"
+            )
+        self._count_part(corpus)
 
-    def _check_seal(self, seal: Seal, lines: int, digest: str) -> None:
+    def _check_seal(self, seal: Seal, lines: int, digest: str, headed: bool) -> None:
         if lines == 0:
-            raise integrity_error(f"line {self._number} of the stream seals nothing; a seal is there once")
+            raise integrity_error(f"line {self._number} of the stream seals nothing; a seal stands there once")
         if seal.lines != lines or seal.xxh3 != digest:
             raise integrity_error(
-                f"the seal of {seal.stage} does not match the {lines} lines before it: "
-                "the stream was altered on its way; use cortex-through for foreign filters, or --unsealed"
+                f"the seal of {shown(seal.stage)} does not match the {lines} lines before it: "
+                "the stream was altered on its way; run the pipeline again, or use --unsealed after a foreign filter"
             )
+        if not headed and not seal.unsealed:
+            raise integrity_error(f"the segment that ends at line {self._number} of the stream has no corpus line")
         self.unsealed = self.unsealed or seal.unsealed
 
     def _count_part(self, corpus: Corpus) -> None:
@@ -113,6 +119,8 @@ class SegmentReader:
         self._parts[corpus.part] = corpus
 
     def _check_parts(self) -> None:
+        if not self._parts:
+            return  # an unsealed stage took what had no corpus line, and its seal says so
         parts = next(iter(self._parts.values())).parts
         missing = [str(part) for part in range(1, min(parts, 10_000) + 1) if part not in self._parts]
         if self._complete and (missing or len(self._parts) != parts):

@@ -1,0 +1,102 @@
+"""--help and --version of every executable."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import Any
+
+import typer
+
+from cortex_tools import __version__
+from cortex_tools.contract.errors import EXIT_STATUS
+from cortex_tools.contract.options import COMMANDS, EXECUTABLES, Command, Option
+from cortex_tools.files.stdio import OutputError, write_all
+
+
+def show(name: str, argv: list[str]) -> int:
+    """Print the version, or the help that `argv` asks for; raises OutputError where it cannot be printed."""
+    if "--help" not in argv:
+        write_all(f"{name} {__version__}\n".encode())
+        return 0
+    topics = [argument for argument in argv if argument in COMMANDS] if name == "cortex" else []
+    shown_name, declared = (f"cortex {topics[0]}", COMMANDS[topics[0]]) if topics else (name, EXECUTABLES[name])
+    app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
+    app.command(help=_description(declared))(_callback(declared))
+    try:
+        app(args=["--help"], prog_name=shown_name, standalone_mode=False)
+        sys.stdout.flush()
+    except OSError as error:
+        raise OutputError(error.strerror) from None
+    # Past Typer, whose line wrapping would break a pipeline that is to be pasted.
+    write_all(_closing(shown_name, declared).encode())
+    return 0
+
+
+def _callback(declared: Command) -> Any:
+    """A function whose signature Typer reads as the declared options and positionals."""
+    parameters = []
+    metavar, least, most = declared.positionals
+    if most:
+        argument = typer.Argument(... if least else None, metavar=metavar, show_default=False)
+        parameters.append(_parameter("positional", argument, str))
+    for number, option in enumerate(declared.options.values()):
+        parameters.append(_parameter(f"option{number}", _option(option), _annotation(option)))
+    version = typer.Option(False, "--version", help="Show the version and exit.")
+    parameters.append(_parameter("version", version, bool))
+
+    def callback(**values: Any) -> None:
+        raise AssertionError("the strict parser runs commands, Typer only describes them")
+
+    callback.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    callback.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return callback
+
+
+def _parameter(name: str, default: Any, annotation: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _annotation(option: Option) -> Any:
+    if option.values == 0:
+        return bool
+    if option.repeatable:
+        return list[str]
+    return str if option.values == 1 else tuple[str, str]
+
+
+def _option(option: Option) -> Any:
+    text = option.summary[0].upper() + option.summary[1:]
+    if option.kind == "count":
+        default = "" if option.default is None else f", default {option.default}"
+        text += f" ({option.low} to {option.high}{default})"
+    empty = False if option.values == 0 else None
+    return typer.Option(empty, option.name, metavar=option.metavar or None, help=text + ".", show_default=False)
+
+
+def _description(declared: Command) -> str:
+    sentence = declared.summary[0].upper() + declared.summary[1:] + "."
+    if declared.reads:
+        sentence += f"\n\nReads {declared.reads}.\n\nWrites {declared.writes}."
+    return _plain(sentence)
+
+
+def _closing(shown_name: str, declared: Command) -> str:
+    """Commands, examples and exit statuses, as they stand."""
+    lines = []
+    if shown_name in ("cortex", "cortex-plan"):
+        width = max(map(len, COMMANDS))
+        lines += ["Commands:", *(f"  {name:{width}}  {command.summary}" for name, command in COMMANDS.items()), ""]
+    lines += ["Examples:", *(f"  {example}" for example in declared.examples), "", "Exit status:", "  0  success"]
+    names: dict[int, list[str]] = {}
+    for code, status in EXIT_STATUS.items():
+        names.setdefault(status, []).append(code)
+    lines += [f"  {status}  {', '.join(codes)}" for status, codes in sorted(names.items())]
+    if shown_name == "cortex":
+        lines += ["", "cortex --help COMMAND shows the options of a command."]
+    return "\n".join(lines) + "\n"
+
+
+def _plain(text: str) -> str:
+    """Text in which Rich sees no markup of its own."""
+    return text.replace("[", r"\[")

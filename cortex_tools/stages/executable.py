@@ -1,0 +1,241 @@
+"""What all executables of stages share: arguments, standard streams, seals, errors, exit statuses."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from cortex_tools.contract.errors import SUCCESS, CortexError, invalid_input
+from cortex_tools.contract.grammar import Arguments, count_positionals, parse
+from cortex_tools.contract.options import EXECUTABLES, Command
+from cortex_tools.domain.records import Record
+from cortex_tools.files.names import without_surrogates
+from cortex_tools.files.stdio import (
+    STDIN,
+    OutputError,
+    die_by_interrupt,
+    ensure_descriptors,
+    say,
+    text_arguments,
+    write_all,
+)
+from cortex_tools.stages import registry
+from cortex_tools.stages.base import Stage
+from cortex_tools.stages.census import Census
+from cortex_tools.streams.lines import Corpus, Item, Seal, failure
+from cortex_tools.streams.segments import SegmentReader, SegmentWriter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+CANNOT_WRITE = 1
+
+
+def main(name: str) -> NoReturn:
+    """Run the executable `name` and exit with its status."""
+    ensure_descriptors()
+    argv = text_arguments(sys.argv[1:])
+    try:
+        if "--help" in argv or "--version" in argv:
+            from cortex_tools.manual.help import show
+
+            status = show(name, argv)
+        else:
+            status = _envelope(argv) if name == "cortex-envelope" else _stage(name, argv)
+    except OutputError as error:
+        say(f"{name}: standard output cannot be written: {error}")
+        status = CANNOT_WRITE
+    except KeyboardInterrupt:
+        die_by_interrupt()
+    os._exit(status)  # all is written; taking the interpreter apart would only cost time
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _stage(name: str, argv: list[str]) -> int:
+    """Any stage but the last: a failure goes down the stream, and is said on standard error where it arose."""
+    writer = SegmentWriter(name)
+    try:
+        _run(name, _arguments(EXECUTABLES[name], argv), writer)
+    except CortexError as error:
+        return _fail(name, error, writer)
+    except (OutputError, KeyboardInterrupt):
+        raise
+    except Exception as error:  # noqa: BLE001 (the last guard of the process)
+        return _fail(name, _unexpected(error), writer)
+    return SUCCESS
+
+
+def _unexpected(error: Exception) -> CortexError:
+    # By its type alone: its words may quote a note.
+    return CortexError("internal_error", f"an unexpected {type(error).__name__} stopped the stage")
+
+
+def _fail(name: str, error: CortexError, writer: SegmentWriter) -> int:
+    if error.stage is None:
+        say(f"{name}: {error.code}: {error.message}")
+    writer.write(failure(error, name))
+    writer.seal()
+    return error.status
+
+
+def _arguments(command: Command, argv: list[str]) -> Arguments:
+    arguments = parse(command, argv)
+    options = {
+        name: without_surrogates(value)
+        if isinstance(value, str)
+        else [without_surrogates(one) for one in value]
+        if isinstance(value, list)
+        else value
+        for name, value in arguments.options.items()
+    }
+    cleaned = Arguments(options, [without_surrogates(value) for value in arguments.positionals])
+    count_positionals(command, cleaned.positionals)
+    return cleaned
+
+
+def _run(name: str, arguments: Arguments, writer: SegmentWriter) -> None:
+    if name == "cortex-scan":
+        from cortex_tools.stages import scan
+
+        scan.run(arguments, writer)
+        return
+    stage = None if name == "cortex-strip" else registry.build(name, arguments, now_ms())
+    _refuse_terminal(EXECUTABLES[name])
+    reader = SegmentReader(STDIN, unsealed=arguments.flag("--unsealed"), complete=stage is not None)
+    if arguments.flag("--unsealed"):
+        _warn_unsealed(name)
+        writer.unsealed = True
+    try:
+        if stage is None:
+            from cortex_tools.stages import strip
+
+            strip.run(reader, writer)
+        elif stage.gathers:
+            _gather(stage, reader, writer)
+        else:
+            _pass_on(stage, reader, writer)
+    except CortexError as error:
+        # A finding of our own gives way to a failure further upstream that has not been read yet.
+        raise error if error.stage else reader.upstream_error() or error from None
+
+
+def _refuse_terminal(command: Command) -> None:
+    if os.isatty(STDIN):
+        raise invalid_input(
+            f"{command.name} reads {command.reads} from standard input, which is a terminal; "
+            f"for example: {command.examples[0]}"
+        )
+
+
+def _warn_unsealed(name: str) -> None:
+    say(f"{name}: warning: seals are not checked; lines lost on the way go unnoticed")
+
+
+def _pass_on(stage: Stage, reader: SegmentReader, writer: SegmentWriter) -> None:
+    """A stage that answers line by line: a segment out for each segment in."""
+    census = Census()
+    for item in reader:
+        writer.unsealed = reader.unsealed
+        if isinstance(item, Seal):
+            continue  # ours is written once it is known whether the stage has more to say
+        if isinstance(item, Corpus):
+            writer.seal()
+        _take(stage, item, census, writer)
+    census.check()
+    for item in stage.finish():
+        writer.write(item)
+    writer.seal()
+
+
+def _gather(stage: Stage, reader: SegmentReader, writer: SegmentWriter) -> None:
+    """A stage that must see everything first: one segment out, other lines before its own."""
+    census = Census()
+    heads: list[Corpus] = []
+    others: list[Item] = []
+    for item in reader:
+        if isinstance(item, Corpus):
+            heads.append(item)
+        elif isinstance(item, Record):
+            census.count(item)
+            stage.take(item)
+        elif not isinstance(item, Seal):
+            others.append(item)
+    writer.unsealed = reader.unsealed
+    census.check()
+    answer = stage.finish()
+    first = next(answer, None)  # a failure comes before anything is written
+    if heads:
+        writer.write(_merged(heads))
+    for item in others:
+        writer.write(item)
+    if first is not None:
+        writer.write(first)
+    for item in answer:
+        writer.write(item)
+    writer.seal()
+
+
+def _merged(heads: list[Corpus]) -> Corpus:
+    """The head of the one segment that comes of several."""
+    files, size = sum(head.files for head in heads), sum(head.bytes for head in heads)
+    return Corpus(heads[0].root, heads[0].listing, 1, 1, files, size)
+
+
+def _take(stage: Stage, item: Item, census: Census, writer: SegmentWriter) -> None:
+    census.take(item)
+    passed = stage.take(item)
+    if passed is not None:
+        writer.write(passed)
+
+
+def _envelope(argv: list[str]) -> int:
+    """The last stage: reads all, checks all, then prints one envelope."""
+    from cortex_tools.domain import envelope as envelopes
+    from cortex_tools.stages import envelope
+
+    command = ""
+    try:
+        arguments = _arguments(EXECUTABLES["cortex-envelope"], argv)
+        if arguments.flag("--schema"):
+            write_all(envelope.schema())
+            return SUCCESS
+        command = arguments.positionals[0] if arguments.positionals else ""
+        answer = envelopes.success(command, _read_all(arguments))
+    except CortexError as error:
+        answer = envelopes.failed(command, error)
+    except (OutputError, KeyboardInterrupt):
+        raise
+    except Exception as error:  # noqa: BLE001 (the last guard of the process)
+        answer = envelopes.failed(command, _unexpected(error))
+    write_all(answer.line.encode())
+    return answer.status
+
+
+def _read_all(arguments: Arguments) -> envelopes.Raw:
+    from cortex_tools.stages import envelope
+
+    stage = envelope.build(arguments, now_ms())
+    _refuse_terminal(EXECUTABLES["cortex-envelope"])
+    passes = 2 if stage.command == "rebuild" else 1
+    reader = SegmentReader(STDIN, unsealed=arguments.flag("--unsealed"), passes=passes)
+    census = Census()
+    try:
+        for item in reader:
+            if not isinstance(item, Seal):
+                census.take(item)
+                stage.take(item)
+        census.check()
+    except CortexError as error:
+        raise error if error.stage else reader.upstream_error() or error from None
+    if reader.unsealed:
+        _warn_unsealed("cortex-envelope")
+    return stage.data()
+
+
+if TYPE_CHECKING:
+    from cortex_tools.domain import envelope as envelopes
