@@ -235,7 +235,7 @@ EXECUTABLES = {
             writes="those that match",
             examples=(
                 "cortex-scan | cortex-strip | cortex-select --at 2024-05-01 --type idea | cortex-card",
-                "cortex-scan | cortex-strip | cortex-select --id idea-tension-logger | cortex-envelope get idea-tension-logger",
+                "cortex-scan | cortex-strip | cortex-select --id idea-vat-monitor | cortex-digest",
             ),
         ),
         Command(

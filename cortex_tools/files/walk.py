@@ -26,7 +26,7 @@ class NoteFile:
     """A note as listed: its path below the root, its format, and what must still hold when it is read."""
 
     kind = "file"
-    __slots__ = ("bytes", "dev", "format", "ino", "mtime_ns", "path")
+    __slots__ = ("path", "format", "bytes", "dev", "ino", "mtime_ns")
 
     def __init__(self, path: str, format: str, bytes: int, dev: int, ino: int, mtime_ns: int) -> None:
         self.path = path

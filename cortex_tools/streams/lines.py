@@ -26,7 +26,7 @@ class Corpus:
     """The head of a segment: pinned root, listing, which part of how many, its files and their bytes."""
 
     kind = "corpus"
-    __slots__ = ("bytes", "files", "listing", "part", "parts", "root")
+    __slots__ = ("root", "listing", "part", "parts", "files", "bytes")
 
     def __init__(self, root: str, listing: str, part: int, parts: int, files: int, bytes: int) -> None:
         self.root = root
@@ -41,7 +41,7 @@ class Anchor:
     """The centre of a timeline: a record's ID or None, and its date as the envelope shows it."""
 
     kind = "anchor"
-    __slots__ = ("date", "id")
+    __slots__ = ("id", "date")
 
     def __init__(self, id: str | None, date: str) -> None:
         self.id = id
@@ -52,7 +52,7 @@ class Digest:
     """The canonical digest: 64 lower-case hex digits, and the number of records."""
 
     kind = "digest"
-    __slots__ = ("records", "sha256")
+    __slots__ = ("sha256", "records")
 
     def __init__(self, sha256: str, records: int) -> None:
         self.sha256 = sha256
@@ -63,7 +63,7 @@ class Seal:
     """The end of a segment: who wrote it, how many lines, XXH3-64 of their bytes in hex."""
 
     kind = "seal"
-    __slots__ = ("lines", "stage", "unsealed", "xxh3")
+    __slots__ = ("stage", "lines", "xxh3", "unsealed")
 
     def __init__(self, stage: str, lines: int, xxh3: str, unsealed: bool) -> None:
         self.stage = stage
