@@ -11,7 +11,7 @@ from typing import Any
 
 import cortex_tools
 
-BIN = Path(sys.executable).parent  # the environment that the package is installed into
+BIN = Path(os.environ.get("CORTEX_TEST_BIN") or Path(sys.executable).parent)  # the installed executables
 PACKAGE = Path(cortex_tools.__file__).parent
 SAMPLE = PACKAGE / "sample"
 SCHEMAS = PACKAGE / "schemas"
