@@ -12,7 +12,9 @@ import math
 from cortex_tools.contract.errors import invalid_input
 from cortex_tools.contract.grammar import Arguments
 from cortex_tools.contract.options import ADAPTERS
+from cortex_tools.domain.capture import create_capture_envelope, ingest_capture_envelope, is_capture_valid_at
 from cortex_tools.domain.envelope import Answer, Raw
+from cortex_tools.domain.privacy import strip_private
 from cortex_tools.driver import respond
 from cortex_tools.driver.request import check_adapter, checked_request
 from cortex_tools.driver.run import measure_here
@@ -25,7 +27,16 @@ if TYPE_CHECKING:
 
     Outcome = tuple[int, dict[str, Any]]
 
-__all__ = ["CortexAdapter", "Runtime", "create_cortex_adapter", "run_cortex"]
+__all__ = [
+    "CortexAdapter",
+    "Runtime",
+    "create_capture_envelope",
+    "create_cortex_adapter",
+    "ingest_capture_envelope",
+    "is_capture_valid_at",
+    "run_cortex",
+    "strip_private",
+]
 
 
 def run_cortex(args: Sequence[str], runtime: Runtime | None = None) -> Outcome:
