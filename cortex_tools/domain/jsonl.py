@@ -23,7 +23,8 @@ def _no_constant(name: str) -> object:
     raise ValueError(f"{name} is no JSON")
 
 
-_decode = json.JSONDecoder(parse_constant=_no_constant).decode
+_decode = json.JSONDecoder(parse_constant=_no_constant).raw_decode
+_JSON_BLANKS = " \t\r\n"
 
 
 def parse_row(line: str, path: str, number: int) -> Record:
@@ -34,11 +35,8 @@ def parse_row(line: str, path: str, number: int) -> Record:
     where = f"{path}:{number}"
     row = _object(strip_private(line), where)
     _check_fields(row, where)
-    escaped = "\\" in line  # without an escape a row holds no character that its line does not
-    if escaped:
-        _check_texts(row, where)
-    if escaped or may_hold_tag(line):
-        row = {name: _stripped(value) for name, value in row.items()}
+    if "\\" in line:  # without an escape a row holds no character that its stripped line does not
+        row = _unescaped(row, where)
     return Record(
         row["id"],
         row["type"],
@@ -56,13 +54,24 @@ def parse_row(line: str, path: str, number: int) -> Record:
     )
 
 
+def _unescaped(row: dict[str, Any], where: str) -> dict[str, Any]:
+    """The row with its strings checked and stripped once more, now that escapes have become characters."""
+    texts = [text for value in row.values() for text in (value if isinstance(value, list) else (value,)) if text]
+    together = "\n".join(texts)  # one look at all of them; a line end stands in no tag, and is no fault
+    if text_fault(together):
+        _refuse_faults(row, where)
+    if may_hold_tag(together):
+        return {name: _stripped(value) for name, value in row.items()}
+    return row
+
+
 def _stripped(value: Any) -> Any:
     if isinstance(value, str):
         return strip_private(value)
     return [strip_private(text) for text in value] if isinstance(value, list) else value
 
 
-def _check_texts(row: dict[str, Any], where: str) -> None:
+def _refuse_faults(row: dict[str, Any], where: str) -> None:
     for name, value in row.items():
         for text in value if isinstance(value, list) else (value,):
             fault = None if text is None else text_fault(text)
@@ -71,8 +80,11 @@ def _check_texts(row: dict[str, Any], where: str) -> None:
 
 
 def _object(line: str, where: str) -> dict[str, Any]:
+    line = line.strip(_JSON_BLANKS)
     try:
-        row = _decode(line)
+        row, end = _decode(line)
+        if end != len(line):
+            raise ValueError("text after the value")
     except RecursionError:
         raise integrity_error(f"{where}: the row nests too deeply; a row is one flat JSON object") from None
     except ValueError:

@@ -46,7 +46,10 @@ def measure(title: str, content: str, terms: tuple[bytes, ...]) -> tuple[int, tu
         data = text.encode().replace(b"\xe2\x84\xaa", b"k").replace(b"\xc4\xb0", b"i ")
     tokens = data.translate(_TO_TOKENS)
     length = data.translate(_TO_RUNS).count(b" a")
-    if not any(term in tokens for term in terms):
+    for term in terms:
+        if term in tokens:
+            break
+    else:
         return length, None
     # Each token gets spaces of its own, since count() does not see overlapping matches.
     spaced = tokens.replace(b" ", b"  ")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _TIMESTAMP = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
     r"(?:T([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?(?:Z|([+-])([0-9]{2}):([0-9]{2})))?"
 )
 _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -22,8 +23,8 @@ def parse_ms(text: str) -> int | None:
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         return None
-    year, month, day, hour, minute, second, fraction, sign, offset_hour, offset_minute = match.groups()
-    midnight = _midnight_ms(int(year), int(month), int(day))
+    date, hour, minute, second, fraction, sign, offset_hour, offset_minute = match.groups()
+    midnight = _midnight_ms(date)
     if hour is None or midnight is None:
         return midnight
     hours, minutes, seconds = int(hour), int(minute), int(second or 0)
@@ -44,7 +45,9 @@ def _is_leap(year: int) -> bool:
     return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 
-def _midnight_ms(year: int, month: int, day: int) -> int | None:
+@lru_cache(maxsize=4096)  # the notes of a corpus share their days
+def _midnight_ms(date: str) -> int | None:
+    year, month, day = int(date[:4]), int(date[5:7]), int(date[8:])
     if year < 100 or not 1 <= month <= 12:
         return None
     leap = _is_leap(year)

@@ -39,20 +39,19 @@ def parse_note(file: NoteFile, data: bytes) -> Iterator[Record]:
         raise integrity_error(f"{shown(file.path)} holds a control character; remove it")
     data = data.removeprefix(codecs.BOM_UTF8)
     if file.format == "markdown":
-        yield parse_markdown(_text(data, file), file.path)
+        yield parse_markdown(_text(data, file.path), file.path)
         return
-    _text(data, file)
     for number, line in enumerate(data.split(b"\n"), 1):
-        text = line.decode("utf-8")
+        text = _text(line, f"{file.path}:{number}")
         if not is_blank(text):
             yield parse_row(text, file.path, number)
 
 
-def _text(data: bytes, file: NoteFile) -> str:
+def _text(data: bytes, where: str) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise integrity_error(f"{shown(file.path)} is not UTF-8 at byte {error.start}; save it as UTF-8") from None
+        raise integrity_error(f"{shown(where)} is not UTF-8 at byte {error.start}; save it as UTF-8") from None
 
 
 def run(reader: SegmentReader, writer: SegmentWriter) -> None:
