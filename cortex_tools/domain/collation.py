@@ -32,23 +32,27 @@ def _general_key(identifier: str) -> Key:
     primary: list[str] = []
     marks: list[int] = []
     case: list[str] = []
-    for char in identifier:
-        parts = _decomposed(char)
-        base, combining = parts[0], parts[1:]
-        if unicodedata.combining(base) and primary:
-            combining = parts
-        else:
-            primary.append(chr(_PRIMARY.get(ord(base), ord(base))))
-            marks.append(0)
-            case.append("\x01" if base.isupper() else "\0")
-        marks += [_MARK_WEIGHT.get(mark, 0x100 + ord(mark)) for mark in combining]
+    for letter, following in _letters(identifier):
+        primary.append(chr(_PRIMARY.get(ord(letter), ord(letter))))
+        case.append("\x01" if letter.isupper() else "\0")
+        # Marks in canonical order (by class, else as they stand), so that every spelling has one key.
+        following.sort(key=unicodedata.combining)
+        marks += [0, *(_MARK_WEIGHT.get(mark, 0x100 + ord(mark)) for mark in following)]
     while marks and marks[-1] == 0:
         marks.pop()  # so that an ID without marks has the same key, (), whichever way it was made
     return "".join(primary), tuple(marks), "".join(case)
 
 
-def _decomposed(char: str) -> str:
-    """A letter and its marks; a Hangul syllable, which comes apart into letters, stays whole."""
+def _letters(identifier: str) -> list[tuple[str, list[str]]]:
+    """Each base character with the marks that follow it (NFD); marks before any base stand for themselves."""
     import unicodedata
 
-    return char if 0xAC00 <= ord(char) <= 0xD7A3 else unicodedata.normalize("NFD", char)
+    letters: list[tuple[str, list[str]]] = []
+    for char in identifier:
+        # A Hangul syllable comes apart into letters, not into a letter and marks: it stays whole.
+        for part in char if "\uac00" <= char <= "\ud7a3" else unicodedata.normalize("NFD", char):
+            if letters and unicodedata.combining(part):
+                letters[-1][1].append(part)
+            else:
+                letters.append((part, []))
+    return letters

@@ -9,6 +9,10 @@ import re
 
 from cortex_tools.domain.text import BLANK_CLASS
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _WORD = "[Pp][Rr][Ii][Vv][Aa][Tt][Ee]"
 # A well-formed tag; group 1 is "/" in a closing one.  Possessive quantifiers keep it linear.
 _TAG = re.compile(f"<[{BLANK_CLASS}]*+(/?)[{BLANK_CLASS}]*+{_WORD}(?:[{BLANK_CLASS}]++[^<>]*+)?+>")
@@ -128,7 +132,7 @@ def _looks_like_opener(text: str, start: int) -> bool:
             continue
         piece = char.lower() if char < "\x80" else _folded(char)
         if not rest.startswith(piece):
-            return piece.startswith(rest) and not _mark_follows(text, at + 1)
+            return piece.startswith(rest)  # one character may end the word and go on, such as U+32CD, "erg"
         rest = rest[len(piece) :]
         if not rest:
             return not _mark_follows(text, at + 1)
@@ -148,6 +152,14 @@ def _folded(char: str) -> str:
     return "".join(kept).lower()
 
 
+def _decomposed_from(text: str, at: int) -> Iterator[str]:
+    """The characters of `text` from `at` on, each taken apart: some are marks only then (U+0F73)."""
+    import unicodedata
+
+    for index in range(at, len(text)):
+        yield from unicodedata.normalize("NFKD", text[index])
+
+
 _IGNORED = ("Cc", "Cf", "Zs", "Zl", "Zp")
 
 
@@ -162,9 +174,8 @@ def _mark_follows(text: str, at: int) -> bool:
     import unicodedata
 
     first_of_class: dict[int, str] = {}
-    for char in (text[index] for index in range(at, len(text))):
-        if not unicodedata.combining(char):
+    for part in _decomposed_from(text, at):
+        if not unicodedata.combining(part):
             break
-        for part in unicodedata.normalize("NFKD", char):
-            first_of_class.setdefault(unicodedata.combining(part), part)
+        first_of_class.setdefault(unicodedata.combining(part), part)
     return unicodedata.normalize("NFKC", "e" + "".join(first_of_class.values()))[0] != "e"
