@@ -114,7 +114,7 @@ def _run(name: str, arguments: Arguments, writer: SegmentWriter) -> None:
         if stage is None:
             from cortex_tools.stages import strip
 
-            strip.run(reader, writer)
+            strip.run(arguments, reader, writer)
         elif stage.gathers:
             _gather(stage, reader, writer)
         else:

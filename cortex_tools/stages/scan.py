@@ -5,14 +5,13 @@ from __future__ import annotations
 from cortex_tools.contract.grammar import Arguments
 from cortex_tools.contract.options import EXECUTABLES
 from cortex_tools.domain import values
+from cortex_tools.files.processes import split
 from cortex_tools.files.root import pin_root, requested_root
 from cortex_tools.files.walk import NoteFile, walk
 from cortex_tools.streams.lines import Corpus, encode
 from cortex_tools.streams.segments import SegmentWriter
 
 _DECLARED = EXECUTABLES["cortex-scan"]
-# Opening and closing a file costs about as much as reading and parsing this many bytes of it.
-_FILE_COST = 8_192
 
 
 def run(arguments: Arguments, writer: SegmentWriter) -> None:
@@ -26,19 +25,6 @@ def run(arguments: Arguments, writer: SegmentWriter) -> None:
         for file in share:
             writer.write(file)
         writer.seal()
-
-
-def split(files: list[NoteFile], parts: int) -> list[list[NoteFile]]:
-    """`files` in `parts` runs of about equal work, in order; some are empty where there are too few files."""
-    shares: list[list[NoteFile]] = [[] for _ in range(parts)]
-    total = sum(file.bytes + _FILE_COST for file in files)
-    done = 0
-    for file in files:
-        # A file belongs to the part in which its middle lies.
-        middle = done + (file.bytes + _FILE_COST) // 2
-        shares[min(parts - 1, middle * parts // max(1, total))].append(file)
-        done += file.bytes + _FILE_COST
-    return shares
 
 
 def _listing_id(root: str, files: list[NoteFile]) -> str:

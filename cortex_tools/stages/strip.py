@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import codecs
+import os
+from functools import partial
 
 from cortex_tools.contract.errors import integrity_error
+from cortex_tools.contract.grammar import Arguments
+from cortex_tools.contract.options import EXECUTABLES
+from cortex_tools.domain import values
 from cortex_tools.domain.jsonl import parse_row
 from cortex_tools.domain.markdown import parse_markdown
 from cortex_tools.domain.records import Record
 from cortex_tools.domain.text import has_control, is_blank
 from cortex_tools.files.names import shown
 from cortex_tools.files.notes import NoteReader
-from cortex_tools.files.root import pin_root
+from cortex_tools.files.processes import Worker, split, while_alive
+from cortex_tools.files.root import Root, pin_root
+from cortex_tools.files.spool import Spool
 from cortex_tools.files.walk import NoteFile
 from cortex_tools.stages.census import Census
-from cortex_tools.streams.lines import Corpus, Seal
+from cortex_tools.streams.lines import Corpus, Seal, encode
 from cortex_tools.streams.segments import SegmentReader, SegmentWriter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+_DECLARED = EXECUTABLES["cortex-strip"]
 
 
 def read_records(root_descriptor: int, files: Iterable[NoteFile]) -> Iterator[Record]:
@@ -54,8 +63,28 @@ def _text(data: bytes, where: str) -> str:
         raise integrity_error(f"{shown(where)} is not UTF-8 at byte {error.start}; save it as UTF-8") from None
 
 
-def run(reader: SegmentReader, writer: SegmentWriter) -> None:
+def run(arguments: Arguments, reader: SegmentReader, writer: SegmentWriter) -> None:
     """Read the whole listing, then open its notes: none before scan's seal has been checked."""
+    jobs = values.count(_DECLARED.options["--jobs"], arguments.text("--jobs")) or 1
+    segments = _segments(reader)
+    writer.unsealed = reader.unsealed
+    census = Census()
+    for corpus, files in segments:
+        writer.seal()
+        writer.write(corpus)
+        root = pin_root(corpus.root.encode())
+        try:
+            if root.text != corpus.root:
+                raise integrity_error(f"the memory root {shown(corpus.root)} changed after it was listed; try again")
+            _write_records(root, files, jobs, census, writer)
+        finally:
+            root.close()
+    if len(segments) == segments[0][0].parts:
+        census.check()  # with parts elsewhere, the first stage that sees all of them judges
+    writer.seal()
+
+
+def _segments(reader: SegmentReader) -> list[tuple[Corpus, list[NoteFile]]]:
     segments: list[tuple[Corpus, list[NoteFile]]] = []
     for item in reader:
         if isinstance(item, Corpus):
@@ -66,26 +95,42 @@ def run(reader: SegmentReader, writer: SegmentWriter) -> None:
             raise integrity_error(f"a {item.kind} line has no place before cortex-strip; feed it from cortex-scan")
     if not segments:
         raise integrity_error("the stream has no corpus line; cortex-strip needs it to know the root")
-    writer.unsealed = reader.unsealed
-    census = Census()
-    for corpus, files in segments:
-        writer.seal()
-        writer.write(corpus)
-        _write_records(corpus, files, census, writer)
-    if len(segments) == segments[0][0].parts:
-        census.check()  # with parts elsewhere, the first stage that sees all of them judges
-    writer.seal()
+    return segments
 
 
-def _write_records(corpus: Corpus, files: list[NoteFile], census: Census, writer: SegmentWriter) -> None:
-    root = pin_root(corpus.root.encode())
-    try:
-        if root.text != corpus.root:
-            raise integrity_error(
-                f"the memory root {shown(corpus.root)} changed after it was listed; try again", changed=True
-            )
+def _write_records(root: Root, files: list[NoteFile], jobs: int, census: Census, writer: SegmentWriter) -> None:
+    if jobs == 1:
         for record in read_records(root.descriptor, files):
             census.count(record)
             writer.write(record)
+        return
+    workers: list[Worker] = []
+    spools: list[Spool] = []
+    try:
+        for number, share in enumerate(split(files, jobs), 1):
+            spools.append(Spool())
+            work = partial(_spool_records, root, share, spools[-1], os.getpid())
+            workers.append(Worker(work, f"share {number} of {jobs}"))
+        for worker, spool in zip(workers, spools, strict=True):
+            seen, places = worker.result()
+            census.absorb(seen)
+            for place in places:
+                writer.write_line(spool.read(*place))
     finally:
-        root.close()
+        for worker in workers:
+            worker.close()
+        for spool in spools:
+            spool.close()
+
+
+def _spool_records(
+    root: Root, files: list[NoteFile], spool: Spool, parent: int
+) -> tuple[list[tuple[str, str]], list[tuple[int, int]]]:
+    """One job's share: its lines into the spool; what the census wants, and where the lines lie."""
+    census = Census()
+    places = []
+    for record in read_records(root.descriptor, while_alive(files, parent)):
+        census.count(record)
+        places.append(spool.add(encode(record)))
+    spool.flush()
+    return census.partial(), places

@@ -168,7 +168,10 @@ class SegmentWriter:
         return self._lines > 0
 
     def write(self, item: Item) -> None:
-        line = encode(item)
+        self.write_line(encode(item))
+
+    def write_line(self, line: bytes) -> None:
+        """Write a line that is encoded already, line feed included."""
         self._hasher.update(line)
         self._lines += 1
         self._push(line)
