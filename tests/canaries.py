@@ -159,8 +159,9 @@ def _plant_bodies(corpus: Corpus) -> None:
     for name, markup in {**SPANS, **CUTS}.items():
         id = f"body-{name}"
         path = f"KNOWLEDGE/bodies/{name}.md"
+        before, hidden = corpus.show(path), corpus.planted(markup, id)
         after = corpus.show(path) if name in SPANS else corpus.hide(id)
-        body = f"{COMMON} {corpus.show(path)} {corpus.planted(markup, id)} {after}"
+        body = f"{COMMON} {before} {hidden} {after}"
         corpus.files[path] = note(id, body, source_session="s1", source_kind="notes")
         corpus.ids.append(id)
     path = "PRINCIPAL_MEMORY.md"
@@ -272,13 +273,15 @@ def broken() -> dict[str, Files]:
     def rows(line: str | bytes) -> Files:
         data = line.encode() if isinstance(line, str) else line
         head = row("a", title=f"A {hidden()}").encode()
-        return {"KNOWLEDGE/bad.jsonl": head + data.rstrip(b"\n") + b"\n" + row("z", content=hidden()).encode()}
+        return {
+            "KNOWLEDGE/bad.jsonl": head + data.rstrip(b"\n") + b"\n" + row("z", content=f"{COMMON} {hidden()}").encode()
+        }
 
     def inside(data: bytes) -> bytes:
         return f"{COMMON} <private>{spot()}".encode() + data + f"{spot()}</private>\n".encode()
 
     def line(**fields: str) -> str:
-        """A row from JSON texts of its values, by name; None leaves a name out."""
+        """A row from the JSON texts of its values, by name."""
         texts = {
             "id": '"b"',
             "type": '"log"',

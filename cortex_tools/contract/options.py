@@ -85,10 +85,11 @@ class Command:
     """A contract command or an executable: what it takes and what it is for.
 
     `positionals` is (metavar, least, most); `values` names, in the contract's order, what is judged
-    once the corpus has proved sound ("query" stands for the positional).
+    once the corpus has proved sound ("query" stands for the positional).  `statuses` are the exit statuses of
+    an executable that has its own; None means the contract's.
     """
 
-    __slots__ = ("examples", "name", "options", "positionals", "reads", "summary", "values", "writes")
+    __slots__ = ("examples", "name", "options", "positionals", "reads", "statuses", "summary", "values", "writes")
 
     def __init__(
         self,
@@ -101,9 +102,11 @@ class Command:
         reads: str = "",
         writes: str = "",
         examples: tuple[str, ...] = (),
+        statuses: dict[int, str] | None = None,
     ) -> None:
         self.name = name
         self.summary = summary
+        self.statuses = statuses
         self.options = {option.name: option for option in options}
         self.positionals = positionals
         self.values = values
@@ -212,12 +215,12 @@ EXECUTABLES = {
         Command(
             "cortex-strip",
             "read the listed notes behind the privacy boundary and parse them into records",
-            (UNSEALED,),
+            (_count("--jobs", "read with N processes", 1, limits.JOBS, 1), UNSEALED),
             reads="file lines, and the notes that they name",
             writes="record lines, private spans removed",
             examples=(
                 "cortex-scan | cortex-strip | jq -r 'select(.kind==\"record\").title'",
-                "cortex-scan | cortex-strip | cortex-envelope status",
+                "cortex-scan | cortex-strip --jobs 8 | cortex-envelope status",
             ),
         ),
         Command(
@@ -318,6 +321,77 @@ EXECUTABLES = {
                 'cortex-scan | cortex-strip | cortex-select --valid | cortex-rank "loom" | cortex-envelope search',
                 "cortex-envelope --schema",
             ),
+        ),
+        Command(
+            "cortex-health",
+            "measure whether memory is in operation: reviewer, retrieval, proposals, logs, index, hot memory",
+            (
+                _flag("--json", "print the report as one JSON object instead of a table"),
+                MEMORY_ROOT,
+                _flag("--corpus", "also read every note and report those that the privacy boundary cut off"),
+            ),
+            positionals=("affirm no-index|no-reviewer", 0, 2),
+            reads="the evidence below the memory root; with affirm, nothing but what would contradict",
+            writes="a report, also as a line of OBSERVABILITY/memory-health.jsonl; with affirm, a policy marker",
+            examples=("cortex-health", "cortex-health --json | jq '.findings[].id'", "cortex-health affirm no-index"),
+            statuses={
+                0: "ok",
+                1: "warn",
+                2: "critical",
+                4: "no verdict: bad arguments, no memory root, nowhere to print",
+            },
+        ),
+        Command(
+            "cortex-log-retrieval",
+            "run a search and record, in the retrieval log, that it took place",
+            (),
+            positionals=("search QUERY [OPTION...]", 2, limits.IDS),
+            reads="the notes below the memory root",
+            writes="the envelope of the search, and a row with a keyed hash of the query in OBSERVABILITY",
+            examples=('cortex-log-retrieval search "loom"', 'cortex-log-retrieval search "loom" --type idea | jq .'),
+        ),
+        Command(
+            "cortex-benchmark",
+            "measure retrieval on your own labelled queries, and what two ways of disclosure cost",
+            (
+                Option("--labels", "path", "FILE", "required: the labelled queries (JSONL)"),
+                MEMORY_ROOT,
+                Option("--output", "path", "FILE", "also keep the report as BENCHMARKS/cortex-benchmark-vN-*.json"),
+            ),
+            positionals=("label QUERY --expect ID... | plot REPORT...", 0, 0),
+            reads="the labels and the notes below the memory root",
+            writes="one JSON report; with label, one label row; with plot, an SVG",
+            examples=(
+                'cortex-benchmark label "loom tension" --expect idea-tension-logger >> labels.jsonl',
+                "cortex-benchmark --labels labels.jsonl > report.json",
+                "cortex-benchmark plot report.json > report.svg",
+            ),
+        ),
+    )
+}
+
+# What an executable does when its first argument says so: each has a table of its own.
+SUBCOMMANDS = {
+    command.name: command
+    for command in (
+        Command(
+            "cortex-benchmark label",
+            "make a label for the benchmark from a live search",
+            (
+                Option("--expect", "text", "ID...", "the records that the query should find", repeatable=True),
+                Option("--order", "text", "ID...", "the order in which they should come, if another", repeatable=True),
+                Option("--false", "text", "ID...", "records that the query should not find", repeatable=True),
+                Option("--id", "text", "ID", "the label's own ID (default: made from the query)"),
+                Option("--labels", "path", "FILE", "append the label to this file instead of printing it"),
+                MEMORY_ROOT,
+            ),
+            positionals=("QUERY", 1, 1),
+        ),
+        Command(
+            "cortex-benchmark plot",
+            "draw recall, MRR and injected tokens over reports as an SVG",
+            (),
+            positionals=("REPORT", 1, limits.PLOT_REPORTS),
         ),
     )
 }
