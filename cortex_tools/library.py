@@ -103,7 +103,7 @@ class CortexAdapter:
     def _call(self, command: str, positionals: list[str], options: dict[str, str | bool] | None = None) -> Outcome:
         def work() -> Raw:
             check_name(self.name)
-            given = [*positionals, *(value for value in (options or {}).values() if value is not True)]
+            given = [*positionals, *(options or {}).values()]
             if not all(isinstance(value, str) for value in given):
                 raise invalid_input(f"{command} takes strings")
             arguments = Arguments({"--adapter": self.name, **(options or {})}, positionals)

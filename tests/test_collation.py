@@ -15,7 +15,7 @@ from cortex_tools.domain.collation import id_key
 from tests.test_numbers import needs_node, node
 
 # From the contract, space and line characters first.
-PUNCTUATION = "_ - , ; : ! ? . ' \" ( ) [ ] { } @ * / \\ & # % ` ^ + < = > | ~ $".split()
+PUNCTUATION = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 ORDER = [*"\t\n\r", " ", *PUNCTUATION, *"0123456789", *LETTERS]
 MARKS = {
@@ -68,7 +68,16 @@ def test_marks_in_order(one: str, other: str) -> None:
 
 
 def test_marks_decide_before_case_and_after_letters() -> None:
-    assert sorted(["É", "é", "E", "e", "f", "éa", "ea", "eá"], key=id_key) == ["e", "E", "é", "É", "ea", "eá", "éa", "f"]
+    assert sorted(["É", "é", "E", "e", "f", "éa", "ea", "eá"], key=id_key) == [
+        "e",
+        "E",
+        "é",
+        "É",
+        "ea",
+        "eá",
+        "éa",
+        "f",
+    ]
     assert before("Eb", "éb")
     assert before("ez", "éz") and before("éz", "f")
 
@@ -95,8 +104,8 @@ def test_an_id_without_marks_has_one_key_in_every_company() -> None:
 
 def test_the_rest_sorts_after_ascii_by_code_point() -> None:
     others = ["ß", "æ", "ø", "đ", "ı", "Ω", "я", "א", "ก", "一", "丁", "\uff5e", "\U0001f600", "\U00020000"]
-    by_code_point = sorted(others)
-    assert sorted(reversed(others), key=id_key) == by_code_point
+    random.Random(12).shuffle(others)
+    assert sorted(others, key=id_key) == sorted(others)
     for char in others:
         assert before("zz", char) and before("$", char)
     assert before("\uff5e", "\U0001f600")  # by code point, where UTF-16 has it the other way round

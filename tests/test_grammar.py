@@ -148,7 +148,14 @@ def test_other_adapters(command: str, name: str, root: Path) -> None:
 
 @pytest.mark.parametrize(
     ("command", "numbers"),
-    [("status", [1, 2]), ("search", [0, 2]), ("timeline", [1]), ("get", [0, 101]), ("export", [0, 101]), ("rebuild", [1])],
+    [
+        ("status", [1, 2]),
+        ("search", [0, 2]),
+        ("timeline", [1]),
+        ("get", [0, 101]),
+        ("export", [0, 101]),
+        ("rebuild", [1]),
+    ],
 )
 def test_numbers_of_positionals(command: str, numbers: list[int], root: Path) -> None:
     options = [argument for argument in SOUND[command] if command in ("timeline", "rebuild")]
@@ -275,8 +282,8 @@ COUNTS = [
     ("timeline", "--page-size", 1, 100),
 ]
 NO_COUNTS = [
-    "0x1", "+1", "1.0", " 1", "1 ", " ", "\t", "\u00a0", "1e0", "1e1", "-1", "1_0", "1,0", "\uff11", "\u0661", "\u00b9", "Ⅰ",
-    "one", "1\n", "\ufeff1", "0b1", "0o1", "1n", "NaN", "Infinity", "-0", "true",
+    "0x1", "+1", "1.0", " 1", "1 ", " ", "\t", "\u00a0", "1e0", "1e1", "-1", "1_0", "1,0", "\uff11", "\u0661", "\u00b9",
+    "Ⅰ", "one", "1\n", "\ufeff1", "0b1", "0o1", "1n", "NaN", "Infinity", "-0", "true",
 ]  # fmt: skip
 
 
@@ -297,7 +304,8 @@ def test_budgets_are_checked_with_an_expansion_too(option: str, root: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "value", ["0", "00", "3", "3.", ".5", "0.25", "00.5", "1e3", "2E-4", "1e+3", "3.e2", ".5E1", "1e-999", "0e999", "9" * 300]
+    "value",
+    ["0", "00", "3", "3.", ".5", "0.25", "00.5", "1e3", "2E-4", "1e+3", "3.e2", ".5E1", "1e-999", "0e999", "9" * 300],
 )
 def test_recencies(value: str, root: Path) -> None:
     status, _, message = ask(root, "search", "nowhere", "--recency", value)
@@ -307,8 +315,9 @@ def test_recencies(value: str, root: Path) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        ".", "", " ", " 1", "1 ", "+1", "-1", "-0", "1.0.0", "e3", ".e3", "1e", "1e+", "1e1.5", "1,5", "1_0", "0x1", "0b1",
-        "Infinity", "inf", "NaN", "nan", "1e309", "9" * 400, "\uff11", "1\u0660", "½", "1e\u0661", "1n", "1f", "1\n",
+        ".", "", " ", " 1", "1 ", "+1", "-1", "-0", "1.0.0", "e3", ".e3", "1e", "1e+", "1e1.5", "1,5", "1_0", "0x1",
+        "0b1", "Infinity", "inf", "NaN", "nan", "1e309", "9" * 400, "\uff11", "1\u0660", "½", "1e\u0661", "1n", "1f",
+        "1\n",
     ],
 )  # fmt: skip
 def test_other_recencies(value: str, root: Path) -> None:

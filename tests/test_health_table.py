@@ -95,7 +95,7 @@ def test_colour_is_for_terminals_that_want_it(tmp_path: Path) -> None:
     plain = health(root).stdout.decode()
     coloured = on_terminal(root, NO_COLOR=None)
     assert "\x1b[" in coloured
-    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured).replace("\r\n", "\n") == plain
+    assert re.sub(r" *\r\n", "\n", re.sub(r"\x1b\[[0-9;]*m", "", coloured)) == plain
     assert on_terminal(root, NO_COLOR="1").replace("\r\n", "\n") == plain
     assert on_terminal(root, TERM="dumb", NO_COLOR=None).replace("\r\n", "\n") == plain
 
@@ -181,3 +181,23 @@ def test_flat_notes_and_an_empty_root(tmp_path: Path) -> None:
     health(empty, CORTEX_HEALTH_NO_WRITE=None)
     assert sorted(path.name for path in empty.iterdir()) == ["KNOWLEDGE", "OBSERVABILITY"]
     assert run("cortex", "status", "--memory-root", empty).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["cortex-health", "cortex-log-retrieval", "cortex-benchmark"])
+def test_help_and_version_of_each_executable(name: str) -> None:
+    done = run(name, "--help")
+    assert done.returncode == 0 and done.stderr == b""
+    assert b"Examples:" in done.stdout and name.encode() in done.stdout
+    assert run(name, "--version").stdout.startswith(f"{name} ".encode())
+
+
+def test_what_nobody_expected_is_one_sentence_without_a_traceback(tmp_path: Path) -> None:
+    script = (
+        "from cortex_tools.evidence import program\n"
+        "def fail(argv): raise RuntimeError('canary')\n"
+        "program.run('cortex-health', fail, cannot_write=4)\n"
+    )
+    env = environment(PYTHONPATH=os.pathsep.join(sys.path))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, env=env)
+    assert (done.returncode, done.stdout) == (4, b"")
+    assert done.stderr == b"cortex-health: internal_error: an unexpected RuntimeError stopped it\n"

@@ -44,7 +44,9 @@ class Writer:
 def root(tmp_path: Path) -> Path:
     notes = {"a": note("a", "loom"), "b": note("--type", "loom vat"), "c": note("past", valid_until="2020-01-01")}
     files: dict[str, str | bytes] = {f"KNOWLEDGE/{name}.md": text for name, text in notes.items()}
-    return write_corpus(tmp_path / "root", {**files, "KNOWLEDGE/d.jsonl": row("--anchor", created="2024-02-01", updated="2024-02-02")})
+    return write_corpus(
+        tmp_path / "root", {**files, "KNOWLEDGE/d.jsonl": row("--anchor", created="2024-02-01", updated="2024-02-02")}
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -159,7 +161,13 @@ NOT_STRINGS: list[Any] = [None, 1, 1.5, True, b"a", ["a"], ("a",), {"a": 1}, obj
 @pytest.mark.parametrize("value", NOT_STRINGS, ids=repr)
 def test_what_is_no_string(value: Any, root: Path) -> None:
     mine = adapter(root)
-    for outcome in (mine.search(value), mine.timeline(value), mine.get(value), mine.get("a", value), mine.export(value)):
+    for outcome in (
+        mine.search(value),
+        mine.timeline(value),
+        mine.get(value),
+        mine.get("a", value),
+        mine.export(value),
+    ):
         refused(outcome, "invalid_input")
 
 
@@ -182,7 +190,9 @@ def test_lone_surrogates_do_not_break_a_call(root: Path) -> None:
 # Names.
 
 
-@pytest.mark.parametrize("name", ["", "Claude", "claude ", "gpt", "--allow-write", None, 5, ["claude"], object()], ids=repr)
+@pytest.mark.parametrize(
+    "name", ["", "Claude", "claude ", "gpt", "--allow-write", None, 5, ["claude"], object()], ids=repr
+)
 def test_an_unknown_name_gives_an_adapter_that_refuses_every_call(name: Any, root: Path) -> None:
     writer = Writer()
     mine = adapter(root, name, writer)
@@ -307,7 +317,9 @@ def test_what_is_not_json_is_refused_before_permission(case: str, root: Path) ->
     assert writer.items == []
 
 
-@pytest.mark.parametrize("item", [None, True, 5, 1.5, "", "-", "--allow-write", '{"type":"idea"}', [], [IDEA], {}], ids=repr)
+@pytest.mark.parametrize(
+    "item", [None, True, 5, 1.5, "", "-", "--allow-write", '{"type":"idea"}', [], [IDEA], {}], ids=repr
+)
 def test_json_that_is_no_item(item: Any, root: Path) -> None:
     """Among them a string `-`, which on a command line would mean standard input."""
     writer = Writer()
@@ -373,7 +385,9 @@ def test_a_refusal_of_governance(root: Path) -> None:
     assert message == "EAT_CAP: 48 entries; trim 1"
 
 
-@pytest.mark.parametrize("error", [RuntimeError, ValueError, KeyError, OSError, RecursionError, MemoryError, SystemExit])
+@pytest.mark.parametrize(
+    "error", [RuntimeError, ValueError, KeyError, OSError, RecursionError, MemoryError, SystemExit]
+)
 def test_an_exception_in_the_function_becomes_internal_error(error: type[BaseException], root: Path) -> None:
     """SystemExit among them: the library never exits the process."""
     writer = Writer(error("UTTERANCE of the item"))
@@ -417,7 +431,9 @@ def test_the_injected_root_comes_first(root: Path, tmp_path: Path, monkeypatch: 
     for injected in (root, str(root), os.fsencode(root)):
         runtime = Runtime(memory_root=injected)
         assert run_cortex(["status", "--memory-root", str(other)], runtime)[1]["data"]["canonical"]["records"] == 4
-        assert create_cortex_adapter("claude", runtime).status()[1]["data"]["canonical"]["root"] == os.path.realpath(root)
+        assert create_cortex_adapter("claude", runtime).status()[1]["data"]["canonical"]["root"] == os.path.realpath(
+            root
+        )
     assert run_cortex(["status"])[1]["data"]["canonical"]["records"] == 1
     assert create_cortex_adapter("claude").status()[1]["data"]["canonical"]["records"] == 1
     assert run_cortex(["status", "--memory-root", str(root)])[1]["data"]["canonical"]["records"] == 4

@@ -302,8 +302,7 @@ def test_a_temporary_folder_whose_name_is_not_utf8(root: Path) -> None:
 
 
 def test_a_working_directory_that_is_gone(root: Path, tmp_path: Path) -> None:
-    (tmp_path / "gone").mkdir()
-    script = f"cd {tmp_path}/gone && rmdir ../gone && cortex status --memory-root {{}}"
+    script = f"mkdir {tmp_path}/gone && cd {tmp_path}/gone && rmdir ../gone && cortex status --memory-root {{}}"
     assert envelope(shell(script.format(root)))["data"]["canonical"]["records"] == 2
     failure(shell(script.format("relative")), 4, "integrity_error", "relative")
 

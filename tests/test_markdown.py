@@ -269,7 +269,10 @@ def test_a_path_with_work_makes_a_type() -> None:
 
 
 def test_private_text_goes_before_anything_is_read() -> None:
-    text = "---\nid: a<private>b\n---\nsecret</private>c\ntitle: <private>no</private>yes\n---\nslug: x\n<private>\nslug: y"
+    text = (
+        "---\nid: a<private>b\n---\nsecret</private>c\ntitle: <private>no</private>yes\n---\n"
+        "slug: x\n<private>\nslug: y"
+    )
     record = parse_markdown(text, "n.md")
     assert (record.id, record.title, record.related) == ("ac", "yes", ["x"])
     assert record.content == "---\nid: ac\ntitle: yes\n---\nslug: x\n"

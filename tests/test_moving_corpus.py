@@ -284,6 +284,20 @@ def test_a_note_that_changes_under_the_reader(root: Path, walks: Walks, monkeypa
     assert walks.count == 2
 
 
+def test_a_note_that_changed_is_not_read_at_all(root: Path, walks: Walks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compared once it is open, not only once it is read: what took its place may be no note of ours."""
+    real, seen = os.read, []
+
+    def read(descriptor: int, size: int) -> bytes:
+        seen.append(real(descriptor, size))
+        return seen[-1]
+
+    monkeypatch.setattr(os, "read", read)
+    walks.after = lambda number: _rewrite(root, f"loom after {number}")
+    assert ask(root, "status")[0] == 4
+    assert note("a").encode() in seen and not any(b"loom after" in data for data in seen)
+
+
 @pytest.fixture
 def listed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Callable[[], object]]]:
     """Changes to be made, one each time that KNOWLEDGE/sub has just been listed; its parent is by then."""

@@ -110,7 +110,9 @@ READ = "const read = hex => Buffer.from(hex, 'hex').readDoubleBE(0);"
 @needs_node
 def test_printed_as_javascript_prints() -> None:
     values = doubles()
-    assert [js_number(value) for value in values] == node(READ + "return data.map(x => String(read(x)))", as_bits(values))
+    assert [js_number(value) for value in values] == node(
+        READ + "return data.map(x => String(read(x)))", as_bits(values)
+    )
 
 
 def half_away(value: float) -> float:

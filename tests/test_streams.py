@@ -91,7 +91,7 @@ while True:
 @functools.cache
 def _forking() -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-c", _FORKING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
+        [sys.executable, "-P", "-c", _FORKING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
     )
 
 
@@ -255,7 +255,7 @@ def test_schema_is_valid_and_names_every_kind() -> None:
         assert next(iter(SCHEMA["$defs"][kind]["properties"])) == "kind"
         assert SCHEMA["$defs"][kind]["properties"]["kind"] == {"const": kind}
         assert SCHEMA["$defs"][kind]["additionalProperties"] is False
-    assert set(line_kinds._READERS) <= set(KINDS)
+    assert set(line_kinds._READERS) == set(KINDS)
 
 
 def test_schema_holds_the_contract_s_keys_and_statuses() -> None:
@@ -328,10 +328,14 @@ def test_every_line_of_every_stage_has_the_form_of_its_kind(corpus: str, written
             assert [value["kind"] for value in segment].count("corpus") <= 1
 
 
-@pytest.mark.parametrize("kind", ["corpus", "file", "record", "card", "anchor", "expansion", "digest", "error", "seal"])
+RESULT = {"kind": "result", "adapter": "claude", "result": {"ok": True, "type": "idea", "path": "a.md", "detail": {}}}
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_the_schema_refuses_no_stage_takes(kind: str, written: list[bytes]) -> None:
     lines = [value for stream in written for value in map(json.loads, split_lines(stream))]
-    line = next(value for value in lines if value["kind"] == kind)
+    line = next(value for value in [*lines, RESULT] if value["kind"] == kind)
+    line_kinds.decode(json.dumps(line).encode(), "line 1")
     altered: list[dict[str, Any]] = [{**line, "more": 1}, {**line, "kind": "other"}]
     for key in line:
         altered.append({name: value for name, value in line.items() if name != key})
@@ -605,6 +609,12 @@ def test_the_first_reader_of_all_parts_judges_the_record_limit(tmp_path: Path) -
     for outcome in batch(jobs, records=5):
         assert "more than 5 records" in refused(outcome, outcome.args[0])
     assert {outcome.returncode for outcome in batch(jobs, records=6)} == {0}
+
+
+@pytest.mark.parametrize("jobs", ["1", "2", "9"])
+def test_strip_over_several_processes_writes_the_same(jobs: str, odd: Streams, in_parts: Streams) -> None:
+    for streams in (odd, in_parts):
+        assert one(["cortex-strip", "--jobs", jobs], streams.listing) == streams.records
 
 
 # --- errors --------------------------------------------------------------------------------------------------------

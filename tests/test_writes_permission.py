@@ -128,7 +128,19 @@ def test_each_command_takes_its_own_types(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["null", "true", "5", "-5", '"idea"', "[]", '[{"type":"idea"}]', "{}", '{"type":null}', '{"type":["idea"]}', '{"type":{}}'],
+    [
+        "null",
+        "true",
+        "5",
+        "-5",
+        '"idea"',
+        "[]",
+        '[{"type":"idea"}]',
+        "{}",
+        '{"type":null}',
+        '{"type":["idea"]}',
+        '{"type":{}}',
+    ],
 )
 def test_payloads_that_are_no_item(text: str, tmp_path: Path) -> None:
     for command in COMMANDS:

@@ -323,6 +323,51 @@ EXECUTABLES = {
             ),
         ),
         Command(
+            "cortex-write",
+            "persist one typed item below the memory root, governed: locked, audited, all or nothing",
+            (MEMORY_ROOT, ADAPTER, ALLOW_WRITE),
+            positionals=("remember|propose", 1, 1),
+            reads="one typed item as JSON",
+            writes="a corpus line for the root and a result line",
+            examples=(
+                "cortex-write remember --adapter claude --allow-write < item.json | cortex-envelope remember",
+                "cortex-write propose --adapter claude --allow-write < proposal.json | cortex-envelope propose",
+            ),
+        ),
+        Command(
+            "cortex-proposals",
+            "decide on what was proposed: list the queue, show what a proposal would change, approve or reject it",
+            (
+                _flag("--json", "list or show as JSON instead of for people"),
+                _flag("--all", "list decided proposals, too"),
+                Option("--reason", "text", "TEXT", "with reject: why, kept in the queue"),
+                MEMORY_ROOT,
+            ),
+            positionals=("list | show ID | approve ID | reject ID", 1, 2),
+            reads="OBSERVABILITY/pending-proposals.jsonl and the file that a proposal is about",
+            writes="a table, a diff or a sentence; approve changes the file, approve and reject mark the proposal",
+            examples=(
+                "cortex-proposals list",
+                "cortex-proposals show prop_0123456789ab",
+                'cortex-proposals reject prop_0123456789ab --reason "said once, in jest"',
+            ),
+        ),
+        Command(
+            "cortex-restore",
+            "go back to a snapshot of hot memory or of a file that a proposal changed",
+            (
+                _flag("--json", "list as JSON instead of a table"),
+                MEMORY_ROOT,
+            ),
+            positionals=("list | show SNAPSHOT | restore SNAPSHOT", 1, 2),
+            reads="OBSERVABILITY/memory-snapshots and the file of the snapshot",
+            writes="a table, a diff or a sentence; restore changes the file, and keeps what was there as a snapshot",
+            examples=(
+                "cortex-restore list",
+                "cortex-restore show PRINCIPAL_MEMORY__2026-01-31T08-00-00-000Z.md",
+            ),
+        ),
+        Command(
             "cortex-health",
             "measure whether memory is in operation: reviewer, retrieval, proposals, logs, index, hot memory",
             (

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 from cortex_tools.contract.errors import EXIT_STATUS, SUCCESS, CortexError
+from cortex_tools.domain.privacy import strip_private
 from cortex_tools.domain.records import json_text
+from cortex_tools.domain.text import without_surrogates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,8 +47,19 @@ def success(command: str, data: Raw) -> Answer:
 
 
 def failed(command: str, error: CortexError) -> Answer:
-    body = {"code": error.code, "message": error.message}
+    body = {"code": error.code, "message": safe_message(error)}
     return _checked(error.status, command, "null", json_text(body), {"ok": False, "data": None, "error": body})
+
+
+def safe_message(error: CortexError) -> str:
+    """The error's message behind the privacy boundary, as the last guard: what it quotes should be stripped already."""
+    message = without_surrogates(error.message)
+    stripped = strip_private(message)
+    return (
+        stripped
+        if stripped.strip() or stripped == message
+        else f"{error.code}: the message held private markup and was removed"
+    )
 
 
 def _checked(status: int, command: str, data: str, error: str, envelope: dict[str, Any]) -> Answer:
@@ -68,7 +81,9 @@ def check(envelope: dict[str, Any]) -> None:
     elif envelope["ok"] is False:
         if data is not None or not isinstance(error, dict) or set(error) != {"code", "message"}:
             raise ValueError("envelope: a failure has no data, and an error of code and message")
-        if error["code"] not in EXIT_STATUS or not isinstance(error["message"], str) or not error["message"]:
-            raise ValueError("envelope: an error has a known code and a message")
+        if not isinstance(error["code"], str) or error["code"] not in EXIT_STATUS:
+            raise ValueError("envelope: an error has a known code")
+        if not isinstance(error["message"], str) or not error["message"]:
+            raise ValueError("envelope: an error has a message")
     else:
         raise ValueError("envelope: ok is a boolean")

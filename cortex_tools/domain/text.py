@@ -53,3 +53,14 @@ def text_fault(text: str) -> str | None:
     except UnicodeEncodeError:
         return "a lone surrogate"
     return "a control character" if has_control(data) else None
+
+
+def without_surrogates(text: str) -> str:
+    """`text` with U+FFFD for what cannot be UTF-8."""
+    if text.isascii():
+        return text
+    try:
+        data = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        data = text.encode("utf-8", "surrogatepass")
+    return data.decode("utf-8", "replace")

@@ -58,17 +58,14 @@ def _print(result: Answer) -> int:
 
 
 def _print_plan(argv: list[str]) -> int:
-    from cortex_tools.contract.errors import CortexError, invalid_input
+    from cortex_tools.contract.errors import CortexError
     from cortex_tools.domain import envelope
     from cortex_tools.driver.plan import plan_for
-    from cortex_tools.driver.request import WRITES, parse_request
+    from cortex_tools.driver.request import parse_request
     from cortex_tools.driver.shell import render
 
     try:
-        request = parse_request(argv)
-        if request.command.name in WRITES:
-            raise invalid_input(f"{request.command.name} has no plan of filters: it writes")
-        text = render(plan_for(request))
+        text = render(plan_for(parse_request(argv)))
     except CortexError as error:
         return _print(envelope.failed(argv[0] if argv else "", error))
     write_all(text.encode())

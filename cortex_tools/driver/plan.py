@@ -1,4 +1,4 @@
-"""Plans: what each read command stands for, as data (docs/streams.md).
+"""Plans: what each command stands for, as data (docs/streams.md).
 
 There is one plan of a request.  The driver runs it, the library runs it in-process, and cortex-plan
 prints it as shell.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from cortex_tools.contract.errors import CortexError
 from cortex_tools.contract.grammar import Arguments
 from cortex_tools.domain import values
-from cortex_tools.driver.request import Request
+from cortex_tools.driver.request import WRITES, Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,10 @@ class Step:
 
 
 class Plan:
-    """`passes` times scan, strip and `steps` over the corpus, all into one `envelope` step."""
+    """`passes` times scan, strip and `steps` over the corpus, all into one `envelope` step.
+
+    A write has no pass: its one step reads the payload from standard input, not the corpus.
+    """
 
     __slots__ = ("envelope", "passes", "root", "steps")
 
@@ -43,12 +46,18 @@ class Plan:
 
 
 def plan_for(request: Request) -> Plan:
-    """The plan of a read command.
+    """The plan of a command; raises invalid_input for a write that is permitted but has not one payload.
 
     Its values are judged in the contract's order.  A bad one makes a plan that refuses with it once the
     corpus, and whatever the contract wants found before it, has proved sound.
     """
     name, arguments = request.command.name, request.arguments
+    if name in WRITES:
+        from cortex_tools.driver.writes import check_payloads  # not on the path of a read
+
+        check_payloads(request)
+        write = _step("cortex-write", arguments, ("--adapter", "--allow-write", "--memory-root"), (name,))
+        return Plan(arguments.text("--memory-root"), [write], Step("cortex-envelope", Arguments({}, [name])), passes=0)
     steps = _STEPS[name](arguments)
     judged: list[str] = []
     for value in request.command.values:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from cortex_tools.contract.errors import invalid_input
 from cortex_tools.contract.grammar import Arguments, count_positionals, parse
 from cortex_tools.contract.options import ADAPTERS, COMMANDS, Command
-from cortex_tools.files.names import shown, without_surrogates
+from cortex_tools.domain.text import without_surrogates
+from cortex_tools.files.names import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from cortex_tools.contract.errors import CortexError
 from cortex_tools.domain import envelope
 from cortex_tools.domain.envelope import Answer, Raw
+from cortex_tools.domain.text import without_surrogates
 from cortex_tools.driver.plan import plan_for
 from cortex_tools.driver.request import WRITES, Request, parse_request
 from cortex_tools.driver.run import run_plan
 from cortex_tools.driver.runtime import Runtime
-from cortex_tools.files.names import without_surrogates
 from cortex_tools.files.root import requested_root
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ def answer(command: str, work: Callable[[], Raw]) -> Answer:
         return envelope.success(command, work())
     except CortexError as error:
         return envelope.failed(command, error)
-    except Exception as error:  # noqa: BLE001 (the last guard of the process)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (the last guard of the process)
         message = f"an unexpected {type(error).__name__} stopped the command; nothing was answered"
         return envelope.failed(command, CortexError("internal_error", message))
 

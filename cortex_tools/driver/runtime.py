@@ -9,13 +9,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    # Takes the item and the pinned root; gives {"ok": True, ...} or {"ok": False, "code": ..., "message": ...}.
+    # Takes the item and the path of the pinned root; gives {"ok": True, ...} or {"ok": False, "code", "message"}.
     MemoryAdd = Callable[[dict[str, Any], str], dict[str, Any]]
 
 
 class Runtime:
-    """`memory_root` comes before every other level of section 2; `memory_add` performs authorized writes;
-    `now_ms` stands in for the clock (ms since 1970)."""
+    """`memory_root` comes before every other level of section 2; `memory_add` performs authorized writes
+    (None: governance.add, the real one); `now_ms` stands in for the clock (ms since 1970).
+
+    An exception in `memory_add` is answered as internal_error, a result {"ok": False, "code", "message"} as
+    governance_refused."""
 
     __slots__ = ("memory_add", "memory_root", "now_ms")
 

@@ -11,6 +11,8 @@ _PIPE = " |\n  "
 
 def render(plan: Plan) -> str:
     """A POSIX shell pipeline, one stage a line, ready to paste."""
+    if plan.passes == 0:
+        return _PIPE.join(_command(step) for step in (*plan.steps, plan.envelope)) + "\n"
     scan = ["cortex-scan"]
     if plan.root is not None:
         scan += ["--memory-root", plan.root]

@@ -11,19 +11,16 @@ from cortex_tools.evidence.findings import Finding, Outcome
 from cortex_tools.evidence.layout import Layout
 from cortex_tools.evidence.reading import Missing, Unreadable
 from cortex_tools.files.names import shown
+from cortex_tools.governance.hot import BEGIN, END, parse
+from cortex_tools.governance.items import ENTRY_PREFIXES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 CHECK = "hot-memory"
-BEGIN = "<!-- BEGIN ENTRIES -->"
-END = "<!-- END ENTRIES -->"
-PREFIXES = ("NAME: ", "ROLE: ", "RELATION: ", "PREFERENCE: ", "RULE: ")
-ENTRY_UNITS = 256
-"""The longest entry after its prefix, in UTF-16 code units."""
-CAP = 48
 PRESSURE = 46
+"""From this many entries on the cap is announced."""
 
 
 class Inspection:
@@ -46,13 +43,12 @@ class Inspection:
 def inspect(text: str) -> Inspection:
     """Look at a hot file without changing it.
 
-    An entry is a line that starts with a known prefix, wherever it stands; exact repeats count once.
-    Between the markers a line without a prefix, or with more after it than an entry may have, is one
-    that a writer which rewrites the block from its entries leaves out.
+    What is an entry is our writer's to say, and it keeps what it does not know.  A writer that makes the
+    block anew from its entries leaves out, between the markers, each line without a known prefix or with
+    more after it than an entry may have.
     """
     begins: list[int] = []
     ends: list[int] = []
-    entries: set[str] = set()
     odd: list[int] = []
     for number, raw in enumerate(text.split("\n"), 1):
         line = trim(raw)
@@ -60,22 +56,16 @@ def inspect(text: str) -> Inspection:
             begins.append(number)
         elif line == END:
             ends.append(number)
-        elif (length := _entry_units(raw.rstrip("\r"))) is not None:
-            entries.add(line)
-            if length > ENTRY_UNITS:
-                odd.append(number)
-        elif line:
+        elif line and not _is_kept(raw.removesuffix("\r")):
             odd.append(number)
     inside = range(begins[0], ends[-1]) if begins and ends else range(0)
-    return Inspection(begins, ends, len(entries), [number for number in odd if number in inside])
+    return Inspection(begins, ends, len(parse(text).entries), [number for number in odd if number in inside])
 
 
-def _entry_units(line: str) -> int | None:
-    """The length of an entry after its prefix, None for a line that is no entry."""
-    for prefix in PREFIXES:
-        if line.startswith(prefix):
-            return utf16_length(trim(line[len(prefix) :]))
-    return None
+def _is_kept(line: str) -> bool:
+    """Whether the line is an entry of a length that any writer takes."""
+    prefix = next((prefix for prefix in ENTRY_PREFIXES if line.startswith(prefix)), None)
+    return prefix is not None and utf16_length(line[len(prefix) :]) <= limits.ENTRY_UNITS
 
 
 def check(layout: Layout) -> Outcome:
@@ -96,7 +86,7 @@ def check(layout: Layout) -> Outcome:
             findings.append(_unreadable(shown_path, str(error)))
             continue
         inspection = inspect(text)
-        measured = {"path": shown_path, "entries": inspection.entries, "cap": CAP}
+        measured = {"path": shown_path, "entries": inspection.entries, "cap": limits.HOT_ENTRIES}
         evidence["files"].append(measured)
         findings += _judge(inspection, shown_path, measured)
     return Outcome(CHECK, evidence, findings)

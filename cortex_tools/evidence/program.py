@@ -8,7 +8,7 @@ import sys
 from cortex_tools.contract.errors import CortexError
 from cortex_tools.contract.grammar import Arguments, parse
 from cortex_tools.contract.options import Command
-from cortex_tools.files.names import without_surrogates
+from cortex_tools.domain.text import without_surrogates
 from cortex_tools.files.stdio import OutputError, die_by_interrupt, ensure_descriptors, say, text_arguments
 
 TYPE_CHECKING = False
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def run(name: str, work: Callable[[list[str]], int], *, cannot_write: int) -> NoReturn:
     """Run the executable `name` and exit with the status that `work` gives for its arguments.
 
-    `cannot_write` is the status where standard output cannot be written.
+    `cannot_write` is the status where standard output cannot be written, and where nobody expected what
+    happened: that is named by its type alone, since its words may quote a note.
     """
     ensure_descriptors()
     argv = text_arguments(sys.argv[1:])
@@ -36,6 +37,9 @@ def run(name: str, work: Callable[[list[str]], int], *, cannot_write: int) -> No
         status = cannot_write
     except KeyboardInterrupt:
         die_by_interrupt()
+    except Exception as error:  # noqa: BLE001 (the last guard of the process)
+        say(f"{name}: internal_error: an unexpected {type(error).__name__} stopped it")
+        status = cannot_write
     os._exit(status)  # all is written; taking the interpreter apart would only cost time
 
 

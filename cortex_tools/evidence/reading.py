@@ -57,6 +57,23 @@ def open_file(descriptor: int, path: str) -> int:
     return opened
 
 
+def open_path(path: str) -> int:
+    """A descriptor of the regular file at a path that an operator names: only its last part may be no link."""
+    folder, name = os.path.split(path)
+    if name in ("", ".", "..") or "\0" in path:
+        raise Unreadable("is no regular file")
+    try:
+        parent = os.open(os.fsencode(folder or "."), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise Missing(folder) from None
+    except OSError as error:
+        raise Unreadable(f"cannot be read: {error.strerror}") from None
+    try:
+        return open_file(parent, name)
+    finally:
+        os.close(parent)
+
+
 def _descend(descriptor: int, folders: list[str]) -> int:
     current = os.dup(descriptor)
     for name in folders:

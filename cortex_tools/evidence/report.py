@@ -6,11 +6,12 @@ import json
 import os
 import time
 
+from cortex_tools.domain.text import without_surrogates
 from cortex_tools.domain.timestamps import format_ms, parse_ms
 from cortex_tools.evidence import appending, hot, index, proposals, retrieval, reviewer, thresholds, volume, writing
 from cortex_tools.evidence.findings import EXIT_STATUS, OK, Finding, Outcome, worst
 from cortex_tools.evidence.layout import HEALTH_LOG, Layout
-from cortex_tools.files.names import shown, without_surrogates
+from cortex_tools.files.names import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

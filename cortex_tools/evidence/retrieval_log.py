@@ -47,6 +47,7 @@ def key(root: Root) -> bytes:
     """The key in OBSERVABILITY, made on first use, readable by its owner alone; raises CannotAppend."""
     folder = appending.open_observability(root)
     try:
+        appending.lock(folder)  # a temporary file in the folder belongs to whoever has its lock
         try:
             return _read_key(folder)
         except Missing:
@@ -54,7 +55,7 @@ def key(root: Root) -> bytes:
         try:
             write_new(folder, KEY_FILE, os.urandom(KEY_BYTES).hex().encode() + b"\n", 0o600)
         except FileExistsError:
-            pass  # another process was first; its key is the key
+            pass  # made by another program in between; its key is the key
         return _read_key(folder)
     except Missing:
         raise CannotAppend(f"the key {KEY_FILE} vanished; try again") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from cortex_tools.domain.privacy import strip_private
+from cortex_tools.domain.text import without_surrogates
 
 _SHOWN = 300
 
@@ -15,17 +16,6 @@ def utf8(name: bytes) -> str | None:
         return name.decode("utf-8")
     except UnicodeDecodeError:
         return None
-
-
-def without_surrogates(text: str) -> str:
-    """`text` with U+FFFD for what cannot be UTF-8."""
-    if text.isascii():
-        return text
-    try:
-        data = text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        data = text.encode("utf-8", "surrogatepass")
-    return data.decode("utf-8", "replace")
 
 
 def shown(text: str) -> str:

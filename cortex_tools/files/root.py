@@ -45,7 +45,8 @@ def pin_root(requested: bytes) -> Root:
     """
     asked = shown_path(requested)
     try:
-        path = os.path.realpath(os.path.normpath(os.path.join(os.getcwdb(), requested)), strict=True)
+        absolute = requested if os.path.isabs(requested) else os.path.join(os.getcwdb(), requested)
+        path = os.path.realpath(os.path.normpath(absolute), strict=True)
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError) as error:
         what = "is missing" if isinstance(error, FileNotFoundError) else "is no folder"

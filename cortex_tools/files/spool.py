@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from cortex_tools.contract.errors import CortexError
+from cortex_tools.files.names import shown
 
 _FLUSH = 1 << 20
 
@@ -19,6 +20,7 @@ class Spool:
     __slots__ = ("_flushed", "_pending", "_size", "descriptor")
 
     def __init__(self) -> None:
+        self.descriptor = -1
         self.descriptor = _open_unlinked()
         self._pending: list[bytes] = []
         self._flushed = 0
@@ -53,6 +55,9 @@ class Spool:
             data += more
         return data
 
+    def __del__(self) -> None:
+        self.close()  # wherever a failure left it
+
     def close(self) -> None:
         if self.descriptor >= 0:
             os.close(self.descriptor)
@@ -73,5 +78,5 @@ def _open_unlinked() -> int:
         return descriptor
     except OSError as error:
         raise CortexError(
-            "internal_error", f"no temporary file can be made in {folder}: {error.strerror}; set TMPDIR"
+            "internal_error", f"no temporary file can be made in {shown(folder)}: {error.strerror}; set TMPDIR"
         ) from None

@@ -199,9 +199,9 @@ class _Walk:
         for prefix, before in self._folders:
             try:
                 now = os.stat(prefix.encode() or b".", dir_fd=self._root.descriptor, follow_symlinks=False)
-            except OSError:
-                now = None
-            if now is None or identity(now) != before:
+            except OSError as error:
+                raise unreadable(prefix.rstrip("/") or "the memory root", error) from None
+            if identity(now) != before:
                 raise integrity_error(
                     f"{shown(prefix) or 'the memory root'} changed while it was being listed; try again", changed=True
                 )

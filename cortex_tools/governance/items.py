@@ -186,7 +186,7 @@ def _stripped(value: str, field: str) -> str:
     if stripped.reason in (privacy.MALFORMED, privacy.REMNANT):
         raise invalid_item(
             f"{field} would be cut off where something that looks like a private tag is not a well-formed one; "
-            "write <private>…</private>, or put it another way"
+            "correct the tag, or put a space or another word after the bracket"
         )
     return stripped.text
 
@@ -202,6 +202,11 @@ def _refuse_links(content: str) -> None:
     # The word after it stands for whatever may follow the content one day.
     if links(content + "\nx"):
         raise invalid_item("content has a line that begins with slug:, which would be read as a link; use related")
+
+
+def clean_reason(value: str | None) -> str | None:
+    """A person's reason for a rejection: one line, stripped and checked like any text; raises EINVAL_ITEM."""
+    return None if value is None else trim(_line(value, "the reason", limits.TITLE_UNITS))
 
 
 def _entries(value: Any) -> list[str]:

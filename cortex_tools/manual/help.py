@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import os
+import shutil
 import sys
 from typing import Any
 
@@ -12,6 +14,8 @@ from cortex_tools import __version__
 from cortex_tools.contract.errors import EXIT_STATUS
 from cortex_tools.contract.options import COMMANDS, EXECUTABLES, Command, Option
 from cortex_tools.files.stdio import OutputError, write_all
+
+_NARROWEST = 60
 
 
 def show(name: str, argv: list[str]) -> int:
@@ -23,6 +27,8 @@ def show(name: str, argv: list[str]) -> int:
     shown_name, declared = (f"cortex {topics[0]}", COMMANDS[topics[0]]) if topics else (name, EXECUTABLES[name])
     app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
     app.command(help=_description(declared))(_callback(declared))
+    if shutil.get_terminal_size().columns < _NARROWEST:
+        os.environ["COLUMNS"] = str(_NARROWEST)  # better wrapped by the terminal than options cut short
     try:
         app(args=["--help"], prog_name=shown_name, standalone_mode=False)
         sys.stdout.flush()

@@ -11,7 +11,7 @@ from cortex_tools.domain.expansion import Expansion
 from cortex_tools.domain.records import Card, Record, json_text
 from cortex_tools.files.names import shown
 from cortex_tools.stages.base import Stage
-from cortex_tools.streams.lines import Anchor, Corpus, Digest, Item
+from cortex_tools.streams.lines import Anchor, Corpus, Digest, Item, Result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ MODE = "local-read-only"
 def build(arguments: Arguments, now_ms: int) -> Envelope:
     """Raises invalid_input for an unknown command, and for values outside their bounds."""
     command, *rest = arguments.positionals or [""]
-    if command not in READ_COMMANDS:
-        raise invalid_input(f"cortex-envelope takes one of {', '.join(READ_COMMANDS)} as its first argument")
+    if command not in COMMANDS:
+        raise invalid_input(f"cortex-envelope takes one of {', '.join(COMMANDS)} as its first argument")
     return Envelope(command, _answer(command, rest, arguments), _refusal(arguments))
 
 
@@ -54,6 +54,8 @@ def _answer(command: str, rest: list[str], arguments: Arguments) -> _Answer:
             raise invalid_input(f"{name} goes with search and timeline")
     if wants_ids:
         return _Records(rest)
+    if command in ("remember", "propose"):
+        return _Written()
     return _Status() if command == "status" else _Rebuild()
 
 
@@ -231,4 +233,23 @@ class _Rebuild(_Answer):
         )
 
 
-READ_COMMANDS = ("status", "search", "timeline", "get", "export", "rebuild")
+class _Written(_Answer):
+    """remember and propose: the one result of a write."""
+
+    takes = "one result line (cortex-write)"
+
+    def __init__(self) -> None:
+        self._result: Result | None = None
+
+    def take(self, item: Item) -> None:
+        if isinstance(item, Result) and self._result is None:
+            self._result = item
+        elif not isinstance(item, Corpus):
+            super().take(item)
+
+    def data(self) -> Raw:
+        if self._result is None:
+            raise integrity_error("the stream holds no result line; feed it from cortex-write")
+        from cortex_tools.stages import write  # not on the path of a read
+
+        return Raw(write.data(self._result))

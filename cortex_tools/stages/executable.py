@@ -10,7 +10,7 @@ from cortex_tools.contract.errors import SUCCESS, CortexError, invalid_input
 from cortex_tools.contract.grammar import Arguments, count_positionals, parse
 from cortex_tools.contract.options import EXECUTABLES, Command
 from cortex_tools.domain.records import Record
-from cortex_tools.files.names import without_surrogates
+from cortex_tools.domain.text import without_surrogates
 from cortex_tools.files.stdio import (
     STDIN,
     OutputError,
@@ -76,9 +76,10 @@ def _unexpected(error: Exception) -> CortexError:
 
 
 def _fail(name: str, error: CortexError, writer: SegmentWriter) -> int:
+    line = failure(error, name)
     if error.stage is None:
-        say(f"{name}: {error.code}: {error.message}")
-    writer.write(failure(error, name))
+        say(f"{name}: {line.code}: {line.message}")
+    writer.write(line)
     writer.seal()
     return error.status
 

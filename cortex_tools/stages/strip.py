@@ -45,7 +45,7 @@ def parse_note(file: NoteFile, data: bytes) -> Iterator[Record]:
     """The records of one note from its bytes."""
     # Controls are refused also inside private spans, so they are looked for before anything is stripped.
     if has_control(data):
-        raise integrity_error(f"{shown(file.path)} holds a control character; remove it")
+        raise integrity_error(f"{_first_control(file, data)} holds a control character; remove it")
     data = data.removeprefix(codecs.BOM_UTF8)
     if file.format == "markdown":
         yield parse_markdown(_text(data, file.path), file.path)
@@ -54,6 +54,14 @@ def parse_note(file: NoteFile, data: bytes) -> Iterator[Record]:
         text = _text(line, f"{file.path}:{number}")
         if not is_blank(text):
             yield parse_row(text, file.path, number)
+
+
+def _first_control(file: NoteFile, data: bytes) -> str:
+    """Where the first control character stands: the file, and for JSONL its line."""
+    if file.format == "markdown":
+        return shown(file.path)
+    lines = enumerate(data.split(b"\n"), 1)
+    return shown(f"{file.path}:{next(number for number, line in lines if has_control(line))}")
 
 
 def _text(data: bytes, where: str) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 
 from cortex_tools.contract.errors import EXIT_STATUS, CortexError, integrity_error
+from cortex_tools.contract.options import ADAPTERS
+from cortex_tools.domain.envelope import safe_message
 from cortex_tools.domain.expansion import Expansion
 from cortex_tools.domain.privacy import may_hold_tag, strip_private
 from cortex_tools.domain.records import CARD_KEYS, PROVENANCE_KEYS, RECORD_KEYS, Card, Record, json_text
@@ -59,6 +61,17 @@ class Digest:
         self.records = records
 
 
+class Result:
+    """What a write answered: the adapter's name and the result of governance, which is a success."""
+
+    kind = "result"
+    __slots__ = ("adapter", "result")
+
+    def __init__(self, adapter: str, result: dict[str, Any]) -> None:
+        self.adapter = adapter
+        self.result = result
+
+
 class Seal:
     """The end of a segment: who wrote it, how many lines, XXH3-64 of their bytes in hex."""
 
@@ -84,7 +97,7 @@ class Failure:
         self.stage = stage
 
 
-Item = Corpus | NoteFile | Record | Card | Anchor | Expansion | Digest | Failure | Seal
+Item = Corpus | NoteFile | Record | Card | Anchor | Expansion | Digest | Result | Failure | Seal
 
 
 def encode(item: Item) -> bytes:
@@ -114,7 +127,7 @@ def _plain(item: Item) -> dict[str, object]:
 
 
 def failure(error: CortexError, stage: str) -> Failure:
-    return Failure(error.code, error.message, error.stage or stage)
+    return Failure(error.code, safe_message(error), error.stage or stage)
 
 
 def decode(line: bytes, where: str) -> Item:
@@ -132,7 +145,7 @@ def decode(line: bytes, where: str) -> Item:
     except (_Fault, ValueError, TypeError, KeyError, AttributeError, OverflowError):
         raise integrity_error(f"{where} is no valid {kind} line; a filter in between has altered it") from None
     except CortexError as error:
-        raise integrity_error(f"{where} is no valid {kind} line: {error.message}") from None
+        raise integrity_error(f"{where} is no valid {kind} line: {safe_message(error)}") from None
     if isinstance(item, (Record, Card, Expansion)):
         item.line = line if line.endswith(b"\n") else line + b"\n"
     return item
@@ -266,7 +279,7 @@ def _anchor(fields: dict[str, Any]) -> Anchor:
 
 def _expansion(fields: dict[str, Any]) -> Expansion:
     _shape(fields, ("items", "est_tokens", "truncated"))
-    if type(fields["truncated"]) is not bool:
+    if type(fields["truncated"]) is not bool or not isinstance(fields["items"], list):
         raise _Fault
     return Expansion([_card(card) for card in fields["items"]], _whole(fields["est_tokens"]), fields["truncated"])
 
@@ -274,6 +287,18 @@ def _expansion(fields: dict[str, Any]) -> Expansion:
 def _digest(fields: dict[str, Any]) -> Digest:
     _shape(fields, Digest.__slots__)
     return Digest(_hex(fields["sha256"], 64), _whole(fields["records"]))
+
+
+def _result(fields: dict[str, Any]) -> Result:
+    _shape(fields, Result.__slots__)
+    adapter, result = fields["adapter"], fields["result"]
+    if adapter not in ADAPTERS or result["ok"] is not True:
+        raise _Fault
+    for key in ("type", "path"):
+        _text(result[key])
+    if not isinstance(result["detail"], dict):
+        raise _Fault
+    return Result(adapter, result)
 
 
 def _error(fields: dict[str, Any]) -> Failure:
@@ -300,6 +325,7 @@ _READERS: dict[str, Callable[[dict[str, Any]], Item]] = {
     "anchor": _anchor,
     "expansion": _expansion,
     "digest": _digest,
+    "result": _result,
     "error": _error,
     "seal": _seal,
 }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # The longest line: a note of 8 MiB whose every character is escaped, and then some.
 LINE_BYTES = 64 * 1024 * 1024
 _FLUSH = 1 << 16
-_ERROR_HEAD = b'{"kind":"error"'
+_ERROR_KIND = b'"error"'
 
 
 class SegmentReader:
@@ -53,7 +53,7 @@ class SegmentReader:
             raise integrity_error(f"standard input cannot be read: {error.strerror}") from None
         if len(line) > LINE_BYTES:
             raise integrity_error(f"line {self._number + 1} of the stream is longer than {LINE_BYTES} bytes")
-        self._number += 1
+        self._number += bool(line)
         return line
 
     def _decode(self, line: bytes) -> Item:
@@ -135,13 +135,20 @@ class SegmentReader:
         """The first error line in what is left: the furthest upstream failure wins over a finding of ours."""
         try:
             while line := self._file.readline(LINE_BYTES):
-                if line.startswith(_ERROR_HEAD):
-                    self._decode(line)
-        except CortexError as error:
-            return error if error.stage else None
+                error = _error_in(line) if _ERROR_KIND in line else None
+                if error is not None:
+                    return error
         except OSError:
             return None  # our own finding stands
         return None
+
+
+def _error_in(line: bytes) -> CortexError | None:
+    try:
+        item = decode(line, "a line")
+    except CortexError:
+        return None
+    return CortexError(item.code, item.message, stage=item.stage) if isinstance(item, Failure) else None
 
 
 class SegmentWriter:

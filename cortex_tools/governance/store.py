@@ -1,0 +1,394 @@
+"""The one seam through which every file operation of a write goes.
+
+Folders are descriptors below a pinned base, opened without following links; files are reached by name
+below an open folder.  `before`, where it is set, is called before each operation with its kind and path:
+tests fail the N-th one there, or kill the process.
+
+A Store is one write.  What it does to the tree before it commits is undone when it is refused, in
+reverse order; what it holds is given back either way.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import stat
+
+from cortex_tools.contract import limits
+from cortex_tools.files.names import shown_path
+from cortex_tools.files.root import Root
+from cortex_tools.files.walk import Identity, identity
+from cortex_tools.governance.refusal import Refusal, write_failed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    Result = TypeVar("Result")
+
+before: Callable[[str, str], None] | None = None
+
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Without O_NONBLOCK a FIFO put in a file's place would hang the open.
+_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_APPEND_FLAGS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+# Dot-prefixed and not ending in .md, so that no reader takes one for a note, not even in the root.
+_TEMPORARY = re.compile(r"\..*\.cortex-[0-9a-f]{16}\.tmp", re.DOTALL)
+
+FOLDER_MODE = 0o777
+NOTE_MODE = 0o666
+PRIVATE_MODE = 0o600
+
+
+class Folder:
+    """An open folder; `path` is how messages and answers name it ("" for the root itself)."""
+
+    __slots__ = ("base", "descriptor", "name", "parent", "path")
+
+    def __init__(self, descriptor: int, path: str, parent: Folder | None, name: str, base: bytes | None = None) -> None:
+        self.descriptor = descriptor
+        self.path = path
+        self.parent = parent
+        self.name = name
+        self.base = base
+
+    def shown(self, name: str) -> str:
+        return f"{self.path}/{name}" if self.path else name
+
+
+class File:
+    """What a regular file held when it was read, and what must still hold when it is replaced."""
+
+    __slots__ = ("data", "identity", "mode")
+
+    def __init__(self, data: bytes, status: os.stat_result) -> None:
+        self.data = data
+        self.identity: Identity = identity(status)
+        self.mode = stat.S_IMODE(status.st_mode)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, File) and (self.identity, self.data) == (other.identity, other.data)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class _Step:
+    """Something to give back; `on_refusal` where it must stay after a success."""
+
+    __slots__ = ("act", "on_refusal", "path")
+
+    def __init__(self, path: str, act: Callable[[], None], *, on_refusal: bool) -> None:
+        self.path = path
+        self.act = act
+        self.on_refusal = on_refusal
+
+
+class Store:
+    """The file operations of one write, and the way back from them."""
+
+    def __init__(self) -> None:
+        self._steps: list[_Step] = []
+        self._descriptors: list[int] = []
+        self.committed = False
+
+    # Keeping and undoing.
+
+    def later(self, path: str, act: Callable[[], None], *, on_refusal: bool) -> _Step:
+        """Remember to `act` at the end: only where the write is refused, or always."""
+        step = _Step(path, act, on_refusal=on_refusal)
+        self._steps.append(step)
+        return step
+
+    def forget(self, step: _Step) -> None:
+        if step in self._steps:
+            self._steps.remove(step)
+
+    def keep(self, *paths: str) -> None:
+        """Whatever happens, do not undo what was made at `paths`."""
+        self._steps = [step for step in self._steps if not (step.on_refusal and step.path in paths)]
+
+    def finish(self) -> list[str]:
+        """Give back what is held, and undo all where nothing was committed; the answer says what could not be."""
+        failures = []
+        while self._steps:
+            step = self._steps.pop()
+            if step.on_refusal and self.committed:
+                continue
+            try:
+                step.act()
+            except FileNotFoundError:
+                continue
+            except (OSError, Refusal) as error:
+                reason = error.message if isinstance(error, Refusal) else f"{step.path}: {error.strerror}"
+                failures.append(reason)
+        while self._descriptors:
+            os.close(self._descriptors.pop())
+        return failures
+
+    # The seam.
+
+    def _do(self, kind: str, path: str, work: Callable[[], Result]) -> Result:
+        """One file operation.
+
+        FileNotFoundError and FileExistsError reach the caller, who knows what they mean; any other
+        failure is EWRITE_FAILED.
+        """
+        try:
+            if before is not None:
+                before(kind, path)
+            return work()
+        except (FileNotFoundError, FileExistsError):
+            raise
+        except OSError as error:
+            raise failed(path, error) from None
+
+    # Folders.
+
+    def base(self, root: Root, path: str) -> Folder:
+        """The open folder of a pinned root, as a description of its own, so that its lock is this write's."""
+        descriptor = self._open(root.descriptor, ".", _FOLDER_FLAGS, path or root.text)
+        return Folder(descriptor, path, None, "", root.path)
+
+    def below(self, folder: Folder, name: str, *, make: bool) -> Folder | None:
+        """The folder `name` in `folder`, made where it is missing and `make` says so, else None."""
+        path = folder.shown(name)
+        for _ in range(10):
+            try:
+                return Folder(self._open(folder.descriptor, name, _FOLDER_FLAGS, path), path, folder, name)
+            except FileNotFoundError:
+                if not make:
+                    return None
+            try:
+                self._do("mkdir", path, lambda: os.mkdir(name, FOLDER_MODE, dir_fd=folder.descriptor))
+            except FileExistsError:
+                continue
+            self.later(path, lambda: self._remove_folder(folder, name), on_refusal=True)
+            self.sync(folder)
+        raise write_failed(f"{path} comes and goes; try again")
+
+    def _remove_folder(self, folder: Folder, name: str) -> None:
+        """Take back a folder of ours; another writer may have put something there by now, then it stays."""
+        self._do("rmdir", folder.shown(name), lambda: _rmdir_if_empty(name, folder.descriptor))
+
+    def reach(self, base: Folder, parts: tuple[str, ...], *, make: bool) -> Folder | None:
+        """The folder at `parts` below `base`, itself where there are none; None where it is missing."""
+        folder: Folder | None = base
+        for name in parts:
+            if folder is None:
+                return None
+            folder = self.below(folder, name, make=make)
+        return folder
+
+    def is_in_place(self, folder: Folder) -> bool:
+        """Whether its path still leads to the open folder, link by link up to the base."""
+        here: Folder | None = folder
+        while here is not None:
+            status = os.fstat(here.descriptor)
+            try:
+                now = self._status_of(here)
+            except FileNotFoundError:
+                return False
+            if (now.st_dev, now.st_ino) != (status.st_dev, status.st_ino):
+                return False
+            here = here.parent
+        return True
+
+    def _status_of(self, folder: Folder) -> os.stat_result:
+        parent, base = folder.parent, folder.base
+        if parent is None:
+            assert base is not None
+            return self._do("stat", folder.path, lambda: os.stat(base, follow_symlinks=False))
+        return self._do(
+            "stat",
+            folder.path,
+            lambda: os.stat(folder.name, dir_fd=parent.descriptor, follow_symlinks=False),
+        )
+
+    def close(self, folder: Folder) -> None:
+        """Give up a folder, its lock with it, and those above it up to the base."""
+        here: Folder | None = folder
+        while here is not None and here.parent is not None:
+            self._close(here.descriptor)
+            here = here.parent
+
+    def names(self, folder: Folder) -> list[str]:
+        return self._do("list", folder.path, lambda: os.listdir(folder.descriptor))
+
+    def sync(self, folder: Folder) -> None:
+        self._do("fsync", folder.path, lambda: os.fsync(folder.descriptor))
+
+    def lock(self, folder: Folder) -> bool:
+        """Take the folder's lock if it is free; it goes with the descriptor."""
+        try:
+            self._do("flock", folder.path, lambda: _flock(folder.descriptor))
+        except _Held:
+            return False
+        return True
+
+    def unlock(self, folder: Folder) -> None:
+        self._do("unlock", folder.path, lambda: fcntl.flock(folder.descriptor, fcntl.LOCK_UN))
+
+    def sweep(self, folder: Folder) -> None:
+        """Remove temporary files of writers that were killed: under the folder's lock none is in use."""
+        for name in self.names(folder):
+            if _TEMPORARY.fullmatch(name) and not stat.S_ISDIR(self.status(folder, name).st_mode):
+                self.unlink(folder, name)
+
+    # Files.
+
+    def _open(self, parent: int, name: str, flags: int, path: str, mode: int = 0) -> int:
+        descriptor = self._do("open", path, lambda: os.open(name, flags, mode, dir_fd=parent))
+        self._descriptors.append(descriptor)
+        return descriptor
+
+    def _close(self, descriptor: int) -> None:
+        self._descriptors.remove(descriptor)
+        os.close(descriptor)
+
+    def status(self, folder: Folder, name: str) -> os.stat_result:
+        """Of the name itself, a link not followed; raises FileNotFoundError."""
+        path = folder.shown(name)
+        return self._do("stat", path, lambda: os.stat(name, dir_fd=folder.descriptor, follow_symlinks=False))
+
+    def read(self, folder: Folder, name: str, limit: int = limits.FILE_BYTES) -> File | None:
+        """A regular file of at most `limit` bytes; None where there is none of that name."""
+        path = folder.shown(name)
+        try:
+            descriptor = self._open(folder.descriptor, name, _READ_FLAGS, path)
+        except FileNotFoundError:
+            return None
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise write_failed(f"{path} is no regular file; move it away")
+            if status.st_size > limit:
+                raise write_failed(f"{path} has {status.st_size} bytes, more than {limit}; split it")
+            data = self._do("read", path, lambda: _read_all(descriptor, limit))
+            if len(data) != status.st_size or identity(os.fstat(descriptor)) != identity(status):
+                raise write_failed(f"{path} changed while it was read; try again")
+            return File(data, status)
+        finally:
+            self._close(descriptor)
+
+    def temporary(self, folder: Folder, name: str, data: bytes, mode: int, *, exact: bool) -> str:
+        """A new synced file beside `name`, under a name that no reader takes for a note.
+
+        With `exact` its mode is `mode` whatever the umask says.
+        """
+        temporary = f".{name}.cortex-{os.urandom(8).hex()}.tmp"
+        path = folder.shown(temporary)
+        descriptor = self._open(folder.descriptor, temporary, _NEW_FLAGS, path, PRIVATE_MODE if exact else mode)
+        self.later(path, lambda: self.unlink(folder, temporary), on_refusal=True)
+        try:
+            self._write(descriptor, data, path)
+            if exact:
+                self._do("chmod", path, lambda: os.fchmod(descriptor, mode))
+            self._do("fsync", path, lambda: os.fsync(descriptor))
+        finally:
+            self._close(descriptor)
+        return temporary
+
+    def _write(self, descriptor: int, data: bytes, path: str) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[self._do("write", path, lambda view=view: os.write(descriptor, view)) :]  # type: ignore[misc]
+
+    def append(self, folder: Folder, name: str, row: bytes) -> _Step:
+        """Add one row to a log in one synced write; the step takes it back.
+
+        A last line that a crash left torn is completed first.  A log that is no regular file, or that has
+        another name somewhere (a hard link), is refused.
+        """
+        path = folder.shown(name)
+        created = False
+        try:
+            descriptor = self._open(folder.descriptor, name, _APPEND_FLAGS, path)
+        except FileNotFoundError:
+            flags = _APPEND_FLAGS | os.O_CREAT | os.O_EXCL
+            descriptor = self._open(folder.descriptor, name, flags, path, PRIVATE_MODE)
+            created = True
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+            raise write_failed(f"{path} is no regular file of its own (a special file, or hard-linked); move it away")
+        size = status.st_size
+        if size and self._do("read", path, lambda: os.pread(descriptor, 1, size - 1)) != b"\n":
+            row = b"\n" + row
+        step = self.later(path, lambda: self._take_back(folder, name, descriptor, size, row, created), on_refusal=True)
+        written = self._do("write", path, lambda: os.write(descriptor, row))
+        if written != len(row):
+            raise write_failed(f"{path}: the disk took only part of a row")
+        self._do("fsync", path, lambda: os.fsync(descriptor))
+        if created:
+            self.sync(folder)
+        return step
+
+    def _take_back(self, folder: Folder, name: str, descriptor: int, size: int, row: bytes, created: bool) -> None:
+        """Remove a row of ours, as long as nothing but (part of) it has been added to the log since."""
+        path = folder.shown(name)
+        now = os.fstat(descriptor).st_size
+        if row.startswith(os.pread(descriptor, max(0, now - size), size)):
+            if created:
+                self.unlink(folder, name)
+            else:
+                self._do("truncate", path, lambda: os.ftruncate(descriptor, size))
+            return
+        raise write_failed(f"{path} was added to by another program; the row of the refused write stays in it")
+
+    def rename(self, folder: Folder, name: str, new: str) -> None:
+        path = folder.shown(new)
+        fd = folder.descriptor
+        self._do("rename", path, lambda: os.rename(name, new, src_dir_fd=fd, dst_dir_fd=fd))
+
+    def link(self, folder: Folder, name: str, new: str) -> None:
+        """Give a file a second name; raises FileExistsError where that is taken."""
+        path = folder.shown(new)
+        fd = folder.descriptor
+        self._do("link", path, lambda: os.link(name, new, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False))
+
+    def unlink(self, folder: Folder, name: str) -> None:
+        self._do("unlink", folder.shown(name), lambda: os.unlink(name, dir_fd=folder.descriptor))
+
+    def remove_folder(self, folder: Folder, name: str) -> None:
+        """Remove an empty folder; raises EWRITE_FAILED where it is not empty."""
+        self._do("rmdir", folder.shown(name), lambda: os.rmdir(name, dir_fd=folder.descriptor))
+
+
+class _Held(Exception):
+    """Another process has the folder's lock."""
+
+
+def _flock(descriptor: int) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise _Held from None
+
+
+def _rmdir_if_empty(name: str, parent: int) -> None:
+    try:
+        os.rmdir(name, dir_fd=parent)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+
+
+def _read_all(descriptor: int, limit: int) -> bytes:
+    pieces = []
+    left = limit + 1
+    while left and (piece := os.read(descriptor, left)):
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces)
+
+
+def failed(path: str, error: OSError) -> Refusal:
+    """EWRITE_FAILED in the words of an operating system error."""
+    what = shown_path(os.fsencode(path)) or "the memory root"
+    if error.errno == errno.ELOOP or (error.errno == errno.ENOTDIR):
+        return write_failed(f"{what} is a symbolic link, or no folder where one belongs; writes follow no link")
+    return write_failed(f"{what}: {error.strerror}; nothing was written")
