@@ -87,6 +87,7 @@ def test_any_alias_of_the_root_will_do(root: Path, tmp_path: Path) -> None:
         ("/tmp/cortex-benchmark-v1-a.json", "does not lie below BENCHMARKS"),
         ("{root}/cortex-benchmark-v1-a.json", "does not lie below BENCHMARKS"),
         ("{root}/KNOWLEDGE/cortex-benchmark-v1-a.json", "does not lie below BENCHMARKS"),
+        ("{root}/KNOWLEDGE/BENCHMARKS/cortex-benchmark-v1-a.json", "does not lie below BENCHMARKS"),
         ("{root}/BENCHMARKS/../cortex-benchmark-v1-a.json", "does not lie below BENCHMARKS"),
         ("{root}/BENCHMARKS/../../cortex-benchmark-v1-a.json", "does not lie below BENCHMARKS"),
         ("cortex-benchmark-v1-a.json", "does not lie below BENCHMARKS"),
@@ -109,6 +110,7 @@ def test_any_alias_of_the_root_will_do(root: Path, tmp_path: Path) -> None:
 )
 def test_a_place_that_is_not_allowed_is_refused_and_nothing_written(root: Path, place: str, said: str) -> None:
     (root / "BENCHMARKSX").mkdir()
+    (root / "KNOWLEDGE/BENCHMARKS").mkdir()
     before = listing(root.parent)
     error = refusal(benchmark(root, "--output", place.format(root=root), cwd=root.parent))
     assert error["code"] == "invalid_input" and "--output" in error["message"] and said in error["message"]

@@ -57,7 +57,7 @@ def graphs(draw: st.DrawFn) -> Graph:
 
 
 @given(graphs(), st.integers(1, 10), st.integers(1, 40))
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600, deadline=None, database=None)
 def test_against_the_reference(graph: Graph, max_nodes: int, max_tokens: int) -> None:
     assert walk(graph, "a", max_nodes, max_tokens) == naive(graph, "a", max_nodes, max_tokens)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import itertools
 import os
 import random
@@ -77,12 +78,20 @@ KILLED = [
 ]
 
 
+@functools.cache
+def output_of(plan: str, length: int) -> bytes:
+    """What the first `length` stages of a plan write."""
+    done = shell(PLANS[plan][length - 1], input=output_of(plan, length - 1) if length > 1 else b"")
+    assert done.returncode == 0
+    return done.stdout
+
+
 @pytest.mark.skipif(not hasattr(fcntl, "F_SETPIPE_SZ"), reason="the size of a pipe cannot be set here")
 @pytest.mark.parametrize(("plan", "number", "size"), KILLED)
 def test_a_stage_killed_before_its_seal_fails_the_pipeline(plan: str, number: int, size: int) -> None:
     """`size` bytes of output have gone by when SIGKILL strikes: the pipe holds one page and nobody reads it."""
     stages = PLANS[plan]
-    before = shell(" | ".join(stages[:number])).stdout if number else b""
+    before = output_of(plan, number) if number else b""
     reading, writing = os.pipe()
     fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
     stage = subprocess.Popen(
@@ -110,21 +119,21 @@ def test_a_stage_killed_before_its_seal_fails_the_pipeline(plan: str, number: in
     failure(shell(" | ".join(stages[number + 1 :]), input=left), 4, "integrity_error")
 
 
-@pytest.mark.parametrize("strict", ["", "set -o pipefail; "], ids=["plain", "pipefail"])
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize(
+    ("number", "strict"), [*((number, "") for number in range(6)), (1, "set -o pipefail; "), (4, "set -o pipefail; ")]
+)
 def test_death_after_the_seal_is_nothing_and_before_it_a_failure(number: int, strict: str) -> None:
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("bash is not installed")
     stages = PLANS["search"]
-    expected = shell(" | ".join(stages))
     for dying, dead in ((f"{{ {stages[number]}; kill -KILL $BASHPID; }}", False), ("{ kill -KILL $BASHPID; }", True)):
         script = strict + " | ".join([*stages[:number], dying, *stages[number + 1 :]])
         done = subprocess.run([bash, "-c", script], capture_output=True, env=environment(), timeout=PATIENCE)
         if dead:
             failure(done, 4, "integrity_error")
         else:
-            assert done.stdout == expected.stdout and expected.returncode == 0
+            assert done.stdout == output_of("search", len(stages))
             assert done.returncode == (128 + signal.SIGKILL if strict else 0)
 
 
@@ -278,6 +287,14 @@ def at_rest(pid: int) -> bool:
     return before is not None and before[0] == "S" and before == dict(processes()).get(pid)
 
 
+def kill_the_living(workers: list[int]) -> None:
+    """What a failed test leaves."""
+    for pid in workers:
+        if not ended(pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
 @pytest.fixture
 def drive(large: Path, tmp_path: Path) -> Iterator[Callable[..., Driver]]:
     """Starts drivers under a hook; nothing of theirs is left when the test ends."""
@@ -291,9 +308,7 @@ def drive(large: Path, tmp_path: Path) -> Iterator[Callable[..., Driver]]:
     yield start
     for driver in started:
         driver.process.kill()
-        for pid in driver.workers:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill_the_living(driver.workers)
         driver.process.communicate()
 
 
@@ -415,21 +430,28 @@ def test_strip_over_several_processes_dies_as_one(killed: str, large: Path, tmp_
     def workers() -> list[int]:
         return [pid for pid, (state, parent, _) in processes() if parent == strip.pid and state == "T"]
 
-    until(lambda: len(workers()) == 2, "two workers")
-    first, second = workers()
-    os.kill(first if killed == "a worker" else strip.pid, signal.SIGKILL)
-    if killed == "strip":
-        strip.wait(PATIENCE)
-        os.kill(first, signal.SIGCONT)
-    os.kill(second, signal.SIGCONT)
-    output, errors = strip.communicate(timeout=PATIENCE)
+    found: list[int] = []
+    try:
+        until(lambda: len(workers()) == 2, "two workers")
+        found = workers()
+        os.kill(found[0] if killed == "a worker" else strip.pid, signal.SIGKILL)
+        if killed == "strip":
+            strip.wait(PATIENCE)
+            os.kill(found[0], signal.SIGCONT)
+        with contextlib.suppress(ProcessLookupError):  # strip may have ended it already
+            os.kill(found[1], signal.SIGCONT)
+        output, errors = strip.communicate(timeout=PATIENCE)
+        until(lambda: all(ended(pid) for pid in found), "the end of the workers")
+    finally:
+        strip.kill()
+        kill_the_living(found)
+        strip.communicate()
     done = subprocess.CompletedProcess([], strip.returncode, output, errors)
     if killed == "a worker":
         assert "try again" in refused(done, "cortex-strip", "integrity_error")
     else:
         assert (done.returncode, errors) == (-signal.SIGKILL, b"")
     failure(run("cortex-envelope", "status", input=output), 4, "integrity_error")
-    until(lambda: ended(first) and ended(second), "the end of the workers")
 
 
 @LINUX
@@ -487,12 +509,17 @@ def test_a_spool_that_cannot_be_written_is_an_internal_error(streams: Streams, t
 CLOSED = [closed for size in (1, 2, 3) for closed in itertools.combinations((0, 1, 2), size)]
 
 
+@pytest.fixture(scope="module")
+def two_notes(tmp_path_factory: pytest.TempPathFactory) -> Streams:
+    notes = {"a.md": note("idea-tension-logger"), "b.md": note("b")}
+    return streams_of(str(write_corpus(tmp_path_factory.mktemp("two"), notes)))
+
+
 @pytest.mark.parametrize("name", ALL)
-def test_closed_descriptors_hang_nothing_and_write_nowhere(name: str, streams: Streams, tmp_path: Path) -> None:
-    corpus = write_corpus(tmp_path / "corpus", {"a.md": note("idea-tension-logger"), "b.md": note("b")})
+def test_closed_descriptors_hang_nothing_and_write_nowhere(name: str, two_notes: Streams, tmp_path: Path) -> None:
+    corpus = Path(two_notes.root)
     before = {path: path.read_bytes() for path in corpus.iterdir()}
-    here = streams_of(str(corpus))
-    arguments, data = command_line(name, here)
+    arguments, data = command_line(name, two_notes)
     (tmp_path / "input").write_bytes(data)
     command = shlex.join([name, *arguments])
     for closed in CLOSED:
@@ -511,10 +538,10 @@ def test_closed_descriptors_hang_nothing_and_write_nowhere(name: str, streams: S
             assert (done.returncode, done.stderr) == (0, b"") and done.stdout
         assert b"Traceback" not in done.stderr
         assert {path: path.read_bytes() for path in corpus.iterdir()} == before
-    assert sorted(os.listdir(tmp_path)) == ["corpus", "input"]
+    assert os.listdir(tmp_path) == ["input"]
 
 
-@pytest.mark.parametrize("name", ["cortex", "cortex-plan", "cortex-card", "cortex-envelope"])
+@pytest.mark.parametrize("name", ["cortex", "cortex-envelope"])
 @pytest.mark.parametrize("word", ["--help", "--version"])
 def test_help_on_closed_descriptors_is_no_traceback(name: str, word: str) -> None:
     for redirection, status in ((">&-", 1), ("2>&-", 0), ("<&-", 0), ("<&- >&- 2>&-", 1)):
@@ -554,7 +581,7 @@ def test_a_stage_whose_reader_is_gone_ends_silently_by_sigpipe(name: str, stream
         assert done.stderr == b"" or (words[0] == "nothing" and done.stderr.count(b"\n") == 1)
 
 
-@pytest.mark.parametrize("name", ["cortex", "cortex-plan", "cortex-card", "cortex-envelope"])
+@pytest.mark.parametrize("name", ["cortex", "cortex-envelope"])
 def test_help_whose_reader_is_gone_ends_silently_by_sigpipe(name: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -565,13 +592,13 @@ def test_help_whose_reader_is_gone_ends_silently_by_sigpipe(name: str) -> None:
     assert (done.returncode, done.stderr) == (-signal.SIGPIPE, b"")
 
 
-@pytest.mark.parametrize("reader", ["true", "head -c 1", "head -n 2"])
+@pytest.mark.parametrize("reader", ["true", "head -c 1"])
 def test_statuses_in_a_shell_are_141_or_success(reader: str) -> None:
     """Whether a short output was written before its reader left is a matter of chance; an error it never is."""
     if shutil.which("bash") is None:
         pytest.skip("bash is not installed")
-    for stages in itertools.accumulate(PLANS["search"][:-1], lambda one, other: f"{one} | {other}"):
-        script = f"{stages} | {reader} >/dev/null; echo ${{PIPESTATUS[@]}}"
+    for length in (1, 2, 6):
+        script = f"{' | '.join(PLANS['search'][:length])} | {reader} >/dev/null; echo ${{PIPESTATUS[@]}}"
         done = subprocess.run(["bash", "-c", script], capture_output=True, env=environment(), timeout=PATIENCE)
         *statuses, last = done.stdout.split()
         assert set(statuses) <= {b"0", b"141"} and last == b"0" and done.stderr == b""

@@ -264,7 +264,7 @@ WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_character
 
 
 @given(st.fixed_dictionaries(dict.fromkeys(("id", "type", "title", "content"), WORDS)), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, database=None)
 def test_text_survives_however_it_is_written(fields: dict[str, str], ascii_only: bool) -> None:
     record = parse_row(json.dumps({**BASE, **fields}, ensure_ascii=ascii_only), PATH, 7)
     assert {name: getattr(record, name) for name in fields} == fields

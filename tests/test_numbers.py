@@ -77,7 +77,7 @@ def test_what_json_cannot_hold(value: float) -> None:
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500, deadline=None, database=None)
 def test_reads_back_the_same(value: float) -> None:
     text = js_number(value)
     assert float(text) == value
@@ -134,7 +134,7 @@ def same(one: float, other: float) -> bool:
         st.integers(-(10**9), 10**9).map(lambda n: (2 * n + 1) / 2e6),
     )
 )
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=800, deadline=None, database=None)
 def test_rounds_like_the_exact_fraction(value: float) -> None:
     for near in (value, math.nextafter(value, math.inf), math.nextafter(value, -math.inf)):
         if math.isfinite(near):

@@ -104,7 +104,7 @@ def command_lines(draw: st.DrawFn) -> list[str]:
 
 
 @given(argv=command_lines())
-@settings(max_examples=16, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=16, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 def test_random_command_lines(root: Path, argv: list[str]) -> None:
     same_three_ways(*argv, "--memory-root", str(root))
 

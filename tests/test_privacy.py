@@ -265,6 +265,7 @@ PLAIN = [
     "<private\u0301>",  # NFKC makes the e another letter
     "<private\u0338\u0301>",
     "<private\u0323\u0301>",
+    "<private\u0338\u3099\u05b0\u05b1\u302a\u0301>",  # marks of five other classes do not keep it off
     "<pri\u0301vate>",
     "<p\u0327rivate>",
     "<privat\u00e9>",
@@ -432,7 +433,7 @@ def test_the_naive_stripper_agrees_on_every_short_string(length: int) -> None:
 def test_the_naive_stripper_agrees_on_longer_strings_of_tag_pieces() -> None:
     # Every string that begins with a bracket; what stands before the first one is copied (see below).
     assert disagreement("<" + rest for rest in joined(PIECES, 4)) is None
-    tag_pieces = ["<", ">", "/", "private", "pri", "vate", " ", "\u200b", "\uff1c", "\uff1e", "\u0301"]
+    tag_pieces = ["<", ">", "/", "private", "pri", "vate", " ", "\u200b", "\uff1c", "\uff1e"]
     assert disagreement("<" + rest for rest in joined(tag_pieces, 5)) is None
     assert disagreement("<" + rest for rest in joined(["<", ">", "private", "/private", "x\uff1e"], 6)) is None
 
@@ -509,7 +510,7 @@ MIXED = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=800, deadline=None)
 @example("<privat\u32cd\u0301>")
 @example("<private\u0f73\u0301>")
 @given(MIXED)
@@ -616,7 +617,7 @@ def check_report(text: str) -> None:
         assert (report.reason == MALFORMED) == naive_suspicious(text, report.cut)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(MIXED)
 def test_the_report_accounts_for_every_character(text: str) -> None:
     check_report(text)
@@ -679,7 +680,7 @@ def seconds(text: str, tries: int) -> float:
 
 @pytest.mark.parametrize("name", FLOODS)
 def test_time_is_linear_in_the_text(name: str) -> None:
-    small, large = flood(name, 1 << 15), flood(name, 1 << 18)
+    small, large = flood(name, 1 << 14), flood(name, 1 << 17)
     # Eight times the text: about 8 where time is linear, 64 where it is quadratic.
     base = max(seconds(small, 5), 20e-6)  # below that the clock's grain is all there is to see
     assert seconds(large, 2) < 24 * base

@@ -140,7 +140,7 @@ OFFSETS = st.integers(-(23 * 60 + 59), 23 * 60 + 59)
 
 
 @given(TIMES, OFFSETS, st.integers(0, 10))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250, deadline=None, database=None)
 def test_against_datetime(moment: datetime, offset: int, precision: int) -> None:
     """Every precision: 0 to 9 digits of fraction, 10 stands for no seconds at all."""
     digits = f"{moment.microsecond:06d}789"[: min(precision, 9)]
@@ -156,7 +156,7 @@ def test_against_datetime(moment: datetime, offset: int, precision: int) -> None
 
 
 @given(st.dates(date(100, 1, 1), date(9999, 12, 31)))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, database=None)
 def test_a_bare_date_is_midnight(day: date) -> None:
     assert parse_ms(day.isoformat()) == (day - EPOCH.date()).days * 86_400_000
 
@@ -188,7 +188,7 @@ def by_datetime(text: str) -> int | None:
     st.lists(st.tuples(st.integers(0, 30), st.sampled_from("0123456789-:TZ+. \nz\u0661")), min_size=1, max_size=3),
 )
 @example("2024-02-29", [(3, "3")])
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600, deadline=None, database=None)
 def test_near_misses(text: str, changes: list[tuple[int, str]]) -> None:
     for at, char in changes:
         at %= len(text)
@@ -219,7 +219,7 @@ def test_offsets_reach_beyond_both_ends() -> None:
 
 
 @given(TIMES)
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250, deadline=None, database=None)
 def test_format_against_datetime(moment: datetime) -> None:
     moment = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
     ms = (moment.replace(tzinfo=UTC) - EPOCH) // MS

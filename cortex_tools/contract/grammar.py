@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cortex_tools.contract.errors import invalid_input
-from cortex_tools.contract.options import Command
+from cortex_tools.contract.options import MEMORY_ROOT, Command
 
 
 class Arguments:
@@ -78,6 +78,28 @@ def _unknown(argument: str, command: Command) -> str:
     plain = argument.isascii() and len(argument) <= 40 and argument.replace("-", "a").isalnum()
     known = ", ".join(command.options) or "none"
     return f"{argument if plain else 'what was given'} is not an option of {command.name}; its options are: {known}"
+
+
+def check_utf8(arguments: Arguments) -> None:
+    """Raise invalid_input for an argument that is not UTF-8: it could be taken for another one.
+
+    A path is left to whoever opens it.
+    """
+    for name, value in arguments.options.items():
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and name != MEMORY_ROOT.name and not _is_utf8(text):
+                raise invalid_input(f"the value of {name} is not UTF-8")
+    for number, text in enumerate(arguments.positionals, 1):
+        if not _is_utf8(text):
+            raise invalid_input(f"argument {number} is not UTF-8")
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def count_positionals(command: Command, positionals: list[str]) -> None:

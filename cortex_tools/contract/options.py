@@ -411,6 +411,11 @@ EXECUTABLES = {
                 "cortex-benchmark --labels labels.jsonl > report.json",
                 "cortex-benchmark plot report.json > report.svg",
             ),
+            statuses={
+                0: "success",
+                1: "an unexpected failure, or standard output cannot be written",
+                4: "refused: arguments, labels, corpus, or the place for the report; nothing was kept",
+            },
         ),
     )
 }

@@ -63,6 +63,7 @@ def safe_message(error: CortexError) -> str:
 
 
 def _checked(status: int, command: str, data: str, error: str, envelope: dict[str, Any]) -> Answer:
+    command = without_surrogates(command)
     envelope |= {"schema": SCHEMA, "command": command}
     check(envelope)
     ok = "true" if envelope["ok"] else "false"

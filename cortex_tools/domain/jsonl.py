@@ -43,7 +43,7 @@ def parse_row(line: str, path: str, number: int) -> Record:
         row["title"],
         row["created"],
         row["updated"],
-        row.get("source_kind") or row.get("source") or "canonical",
+        row.get("source_kind", row.get("source", "canonical")),
         row.get("source_session"),
         path,
         row["content"],

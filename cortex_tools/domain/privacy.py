@@ -6,6 +6,7 @@ Every step looks at a character a bounded number of times, so the time is linear
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from cortex_tools.domain.text import BLANK_CLASS
 
@@ -139,6 +140,7 @@ def _looks_like_opener(text: str, start: int) -> bool:
     return False
 
 
+@lru_cache(maxsize=1024)
 def _folded(char: str) -> str:
     """NFKC of one character without controls, formats and spaces, lower-cased; the same on every Python."""
     import unicodedata  # only text with a bracket before a non-ASCII character pays for it

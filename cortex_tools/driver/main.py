@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from cortex_tools.files import interrupts  # isort: skip (first, so that Ctrl-C is quiet from here on)
 from cortex_tools.domain.envelope import Answer
 from cortex_tools.driver.respond import respond
 from cortex_tools.driver.runtime import Runtime
@@ -21,7 +22,7 @@ CANNOT_WRITE = 1
 
 def cortex() -> NoReturn:
     """Answer one contract command on standard output and exit with its status."""
-    _run("cortex", lambda argv: _print(respond(argv, Runtime(), measure_with_workers)))
+    _run("cortex", _answer)
 
 
 def plan() -> NoReturn:
@@ -50,6 +51,12 @@ def _run(name: str, work: Callable[[list[str]], int]) -> NoReturn:
 
         die_by_interrupt()
     os._exit(status)  # everything is written; taking the interpreter apart would only cost time
+
+
+def _answer(argv: list[str]) -> int:
+    if argv[:1] in (["remember"], ["propose"]):
+        interrupts.raise_on_interrupt()
+    return _print(respond(argv, Runtime(), measure_with_workers))
 
 
 def _print(result: Answer) -> int:

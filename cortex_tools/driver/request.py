@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from cortex_tools.contract.errors import invalid_input
-from cortex_tools.contract.grammar import Arguments, count_positionals, parse
+from cortex_tools.contract.grammar import Arguments, check_utf8, count_positionals, parse
 from cortex_tools.contract.options import ADAPTERS, COMMANDS, Command
-from cortex_tools.domain.text import without_surrogates
 from cortex_tools.files.names import shown
 
 TYPE_CHECKING = False
@@ -40,22 +39,13 @@ def checked_request(name: str, arguments_for: ArgumentsFor) -> Request:
         raise invalid_input(f"{_shown(name)}; the commands are {', '.join(COMMANDS)}")
     arguments = arguments_for(command)
     if name not in WRITES:  # a payload must be UTF-8 as it stands, and is judged later
-        arguments = _readable(arguments)
+        check_utf8(arguments)
     check_adapter(arguments.text("--adapter"))
     if name not in WRITES:
         count_positionals(command, arguments.positionals)
         if name == "rebuild" and not arguments.flag("--from-canonical"):
             raise invalid_input("rebuild needs --from-canonical")
     return Request(command, arguments)
-
-
-def _readable(arguments: Arguments) -> Arguments:
-    """The same with U+FFFD for bytes that are not UTF-8, as the reference reads them."""
-    options = {
-        name: without_surrogates(value) if isinstance(value, str) else value
-        for name, value in arguments.options.items()
-    }
-    return Arguments(options, [without_surrogates(value) for value in arguments.positionals])
 
 
 def check_adapter(name: str | None) -> None:

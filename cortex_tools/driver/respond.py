@@ -5,7 +5,6 @@ from __future__ import annotations
 from cortex_tools.contract.errors import CortexError
 from cortex_tools.domain import envelope
 from cortex_tools.domain.envelope import Answer, Raw
-from cortex_tools.domain.text import without_surrogates
 from cortex_tools.driver.plan import plan_for
 from cortex_tools.driver.request import WRITES, Request, parse_request
 from cortex_tools.driver.run import run_plan
@@ -29,7 +28,6 @@ def answer(command: str, work: Callable[[], Raw]) -> Answer:
 
     What nobody expected becomes internal_error, named by its type alone: its words may quote a note.
     """
-    command = without_surrogates(command)
     try:
         return envelope.success(command, work())
     except CortexError as error:

@@ -48,7 +48,7 @@ def _cut_places(layout: Layout) -> tuple[list[str], int]:
         for file in files:
             data = reader.read(file)
             for record in parse_note(file, data):
-                census.count(record)
+                census.take(record)
             cut += _cut_in(file, data)
     finally:
         reader.close()

@@ -63,10 +63,11 @@ class _Walk:
 
     def run(self) -> list[NoteFile]:
         top = self._stat_top("KNOWLEDGE")
+        memory = self._stat_top("MEMORY")  # looked at either way: a link of that name is refused
         if top is not None:
             self._walk_top("KNOWLEDGE", top)
             self._hot_files()
-        elif (nested := self._nested_knowledge()) is not None:
+        elif (nested := self._nested_knowledge(memory)) is not None:
             self._walk_top("MEMORY/KNOWLEDGE", nested)
         else:
             self._walk_folder(os.dup(self._root.descriptor), "")
@@ -89,8 +90,7 @@ class _Walk:
             raise _link(path)
         return status
 
-    def _nested_knowledge(self) -> os.stat_result | None:
-        memory = self._stat_top("MEMORY")
+    def _nested_knowledge(self, memory: os.stat_result | None) -> os.stat_result | None:
         if memory is None or not stat.S_ISDIR(memory.st_mode):
             return None
         return self._stat_top("MEMORY/KNOWLEDGE")
@@ -133,8 +133,8 @@ class _Walk:
         path = prefix + name
         if entry.is_symlink():
             raise _link(path)
+        self._check_path(path)
         if entry.is_dir(follow_symlinks=False):
-            self._check_path(path)
             try:
                 below = os.open(os.fsencode(entry.name), _FOLDER_FLAGS, dir_fd=parent)
             except OSError as error:
@@ -155,6 +155,7 @@ class _Walk:
                 name = self._checked_name(entry.name, "")
                 if entry.is_symlink():
                     raise _link(name)
+                self._check_path(name)
                 self._add(name, "markdown", entry.stat(follow_symlinks=False))
         except OSError as error:
             raise unreadable(".", error) from None
@@ -172,7 +173,6 @@ class _Walk:
             raise integrity_error(f"{shown(path)}: its name holds private markup; rename it")
 
     def _add(self, path: str, format: str, status: os.stat_result) -> None:
-        self._check_path(path)
         if not stat.S_ISREG(status.st_mode):
             raise integrity_error(f"{shown(path)} is no regular file; move it away or rename it")
         if len(self._files) == limits.CORPUS_FILES:

@@ -57,7 +57,7 @@ def _restore(store: Store, base: Folder) -> None:
         store.status(base, OBSERVABILITY)
     except FileNotFoundError:
         return
-    ensure(store, base)
+    store.make(base, KNOWLEDGE)
 
 
 def _has_nested_knowledge(store: Store, base: Folder) -> bool:

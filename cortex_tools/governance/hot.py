@@ -153,8 +153,8 @@ def _change(hot: Hot, item: Item) -> tuple[Item, list[str]]:
         over = len(entries) - limits.HOT_ENTRIES
         raise Refusal(
             EAT_CAP,
-            f"the file would hold {len(entries)} entries, more than {limits.HOT_ENTRIES}; trim {over} "
-            "(set the entries that are to stay), then add",
+            f"the file would hold {len(entries)} entries, more than {limits.HOT_ENTRIES}; trim {over} first "
+            "(by op set with the entries that are to stay, or by hand)",
         )
     detail = {
         "prior_count": len(hot.entries),
@@ -176,14 +176,22 @@ def judge_loss(before: list[str], after: list[str]) -> Refusal | None:
     if left < _FEWEST_LEFT or (2 * gone > prior and added == 0):
         return Refusal(
             ESUSPECT_SHRINK,
-            f"{counts}; if that is meant, take it in smaller steps, at most {max(2, prior // 10)} in one write",
+            f"{counts}; {_way_out(prior)}",
         )
     if 10 * (prior - left) > max(20, prior):
         return Refusal(
             ESUSPECT_EROSION,
-            f"{counts}; if that is meant, take it in smaller steps, at most {max(2, prior // 10)} in one write",
+            f"{counts}; {_way_out(prior)}",
         )
     return None
+
+
+def _way_out(prior: int) -> str:
+    """How to proceed where a loss is meant: in steps that are not suspect, if the cap lets any such step through."""
+    step = max(2, prior // 10)
+    if prior - step > limits.HOT_ENTRIES:
+        return f"a file of more than {limits.HOT_ENTRIES} entries is trimmed by hand: delete lines from it"
+    return f"if that is meant, take it in smaller steps, at most {step} in one write"
 
 
 def _check(session: Session, path: str, data: bytes, entries: list[str], *, is_note: bool) -> None:

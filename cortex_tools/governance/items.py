@@ -215,8 +215,11 @@ def _entries(value: Any) -> list[str]:
     if len(value) > limits.HOT_ENTRIES:
         over = len(value) - limits.HOT_ENTRIES
         raise invalid_item(f"entries has {len(value)}, more than {limits.HOT_ENTRIES}; trim {over}")
-    unit = limits.ENTRY_UNITS + max(map(len, ENTRY_PREFIXES))
-    return [_entry(_text(one, f"entries[{number}]", unit), f"entries[{number}]") for number, one in enumerate(value)]
+    return [_set_entry(one, f"entries[{number}]") for number, one in enumerate(value)]
+
+
+def _set_entry(value: Any, field: str) -> str:
+    return _entry(_text(value, field, limits.CONTENT_UNITS), field)
 
 
 def _entry(text: str, field: str) -> str:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _LOCK_BYTES = 4_096
 _PAUSES = (0.002, 0.015)
+# Lock files of this process that could not be removed (device, inode): they hold nothing any more.
+_left_behind: set[tuple[int, int]] = set()
 
 
 class Holder:
@@ -171,9 +173,11 @@ class Locks:
 
     def _release(self, folder: Folder, lock: str, ours: tuple[int, int]) -> None:
         """Remove our lock file, unless another program has broken it and made its own."""
+        _left_behind.add(ours)
         status = self._store.status(folder, lock)
         if (status.st_dev, status.st_ino) == ours:
             self._store.unlink(folder, lock)
+        _left_behind.discard(ours)
 
     def _read_holder(self, folder: Folder, lock: str) -> Holder | None:
         """Who has the lock file, None where there is none; raises EWRITE_FAILED where it can be no lock."""
@@ -192,6 +196,8 @@ class Locks:
         if file is None or file.identity != identity(status):
             return None
         pid, host, ts = _parse(file.data)
+        if (status.st_dev, status.st_ino) in _left_behind and pid == os.getpid():
+            return Holder(pid, host, "gone", file.identity)
         if pid is None or host != _host():
             return Holder(pid, host, _judged_by_age(ts, status), file.identity)
         return Holder(pid, host, "live" if _is_alive(pid) else "gone", file.identity)
@@ -251,8 +257,17 @@ def _is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
-    return True
+        pass
+    return not _is_zombie(pid)
+
+
+def _is_zombie(pid: int) -> bool:
+    """Whether a process has ended and only its parent has not taken notice; False where that cannot be told."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b") ")[2][:1] in (b"Z", b"X")
+    except OSError:
+        return False
 
 
 def _judged_by_age(ts: int | None, status: os.stat_result) -> str:

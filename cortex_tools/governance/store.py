@@ -163,13 +163,18 @@ class Store:
             except FileNotFoundError:
                 if not make:
                     return None
-            try:
-                self._do("mkdir", path, lambda: os.mkdir(name, FOLDER_MODE, dir_fd=folder.descriptor))
-            except FileExistsError:
-                continue
-            self.later(path, lambda: self._remove_folder(folder, name), on_refusal=True)
-            self.sync(folder)
+            if self.make(folder, name):
+                self.later(path, lambda: self._remove_folder(folder, name), on_refusal=True)
+                self.sync(folder)
         raise write_failed(f"{path} comes and goes; try again")
+
+    def make(self, folder: Folder, name: str) -> bool:
+        """Make a folder that is not to be taken back; False where there is something of that name."""
+        try:
+            self._do("mkdir", folder.shown(name), lambda: os.mkdir(name, FOLDER_MODE, dir_fd=folder.descriptor))
+        except FileExistsError:
+            return False
+        return True
 
     def _remove_folder(self, folder: Folder, name: str) -> None:
         """Take back a folder of ours; another writer may have put something there by now, then it stays."""
@@ -298,46 +303,54 @@ class Store:
         while view:
             view = view[self._do("write", path, lambda view=view: os.write(descriptor, view)) :]  # type: ignore[misc]
 
-    def append(self, folder: Folder, name: str, row: bytes) -> _Step:
-        """Add one row to a log in one synced write; the step takes it back.
+    def append(self, folder: Folder, name: str, row: bytes) -> None:
+        """Add one row to a log in one synced write; taken back where the write is refused.
 
         A last line that a crash left torn is completed first.  A log that is no regular file, or that has
-        another name somewhere (a hard link), is refused.
+        another name somewhere (a hard link), is refused.  A new log appears with its first row in it.
         """
         path = folder.shown(name)
-        created = False
         try:
             descriptor = self._open(folder.descriptor, name, _APPEND_FLAGS, path)
         except FileNotFoundError:
-            flags = _APPEND_FLAGS | os.O_CREAT | os.O_EXCL
-            descriptor = self._open(folder.descriptor, name, flags, path, PRIVATE_MODE)
-            created = True
+            self._begin(folder, name, row)
+            return
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
             raise write_failed(f"{path} is no regular file of its own (a special file, or hard-linked); move it away")
         size = status.st_size
         if size and self._do("read", path, lambda: os.pread(descriptor, 1, size - 1)) != b"\n":
             row = b"\n" + row
-        step = self.later(path, lambda: self._take_back(folder, name, descriptor, size, row, created), on_refusal=True)
-        written = self._do("write", path, lambda: os.write(descriptor, row))
-        if written != len(row):
+        self.later(path, lambda: self._take_back(path, descriptor, size, row), on_refusal=True)
+        if self._do("write", path, lambda: os.write(descriptor, row)) != len(row):
             raise write_failed(f"{path}: the disk took only part of a row")
         self._do("fsync", path, lambda: os.fsync(descriptor))
-        if created:
-            self.sync(folder)
-        return step
 
-    def _take_back(self, folder: Folder, name: str, descriptor: int, size: int, row: bytes, created: bool) -> None:
+    def _take_back(self, path: str, descriptor: int, size: int, row: bytes) -> None:
         """Remove a row of ours, as long as nothing but (part of) it has been added to the log since."""
-        path = folder.shown(name)
         now = os.fstat(descriptor).st_size
-        if row.startswith(os.pread(descriptor, max(0, now - size), size)):
-            if created:
-                self.unlink(folder, name)
-            else:
-                self._do("truncate", path, lambda: os.ftruncate(descriptor, size))
-            return
-        raise write_failed(f"{path} was added to by another program; the row of the refused write stays in it")
+        if not row.startswith(os.pread(descriptor, max(0, now - size), size)):
+            raise _added_to(path)
+        self._do("truncate", path, lambda: os.ftruncate(descriptor, size))
+
+    def _begin(self, folder: Folder, name: str, row: bytes) -> None:
+        """Make a log with its first row."""
+        path = folder.shown(name)
+        temporary = self.temporary(folder, name, row, PRIVATE_MODE, exact=True)
+        try:
+            self.link(folder, temporary, name)
+        except FileExistsError:
+            raise write_failed(f"{path} was made by another program meanwhile; try again") from None
+        self.later(path, lambda: self._take_away(folder, name, row), on_refusal=True)
+        self.unlink(folder, temporary)
+        self.sync(folder)
+
+    def _take_away(self, folder: Folder, name: str, row: bytes) -> None:
+        """Remove a log that we began, as long as it holds nothing but our row."""
+        file = self.read(folder, name)
+        if file is not None and file.data != row:
+            raise _added_to(folder.shown(name))
+        self.unlink(folder, name)
 
     def rename(self, folder: Folder, name: str, new: str) -> None:
         path = folder.shown(new)
@@ -384,6 +397,10 @@ def _read_all(descriptor: int, limit: int) -> bytes:
         pieces.append(piece)
         left -= len(piece)
     return b"".join(pieces)
+
+
+def _added_to(path: str) -> Refusal:
+    return write_failed(f"{path} was added to by another program; the row of the refused write stays in it")
 
 
 def failed(path: str, error: OSError) -> Refusal:

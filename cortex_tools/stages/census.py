@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cortex_tools.contract import limits
 from cortex_tools.contract.errors import CortexError, integrity_error
-from cortex_tools.domain.records import Record
+from cortex_tools.domain.records import Card, Record
 from cortex_tools.files.names import shown
 from cortex_tools.stages.base import Stage
 from cortex_tools.streams.lines import Item
@@ -24,12 +24,14 @@ class Census(Stage):
 
     def take(self, item: Item) -> Item:
         if isinstance(item, Record):
-            self.count(item)
+            self.count(item.id, item.where)
+        elif isinstance(item, Card):
+            self.count(item.id, item.path)
         return item
 
-    def count(self, record: Record) -> None:
-        """Remember one record; more than the limit need not be remembered."""
-        self._seen.append((record.id, record.where))
+    def count(self, identifier: str, where: str) -> None:
+        """Remember one record or card; more than the limit need not be remembered."""
+        self._seen.append((identifier, where))
         if len(self._seen) > limits.RECORDS:
             raise _too_many()
 

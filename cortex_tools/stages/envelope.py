@@ -44,7 +44,8 @@ def _answer(command: str, rest: list[str], arguments: Arguments) -> _Answer:
     wants_ids = command in ("get", "export")
     least, most = COMMANDS[command].positionals[1:] if wants_ids else (0, 0)
     if "--refuse" not in arguments.options and not least <= len(rest) <= most:
-        raise invalid_input(f"cortex-envelope {command} takes {least} to {most} IDs, {len(rest)} given")
+        wanted = f"{least} to {most} IDs" if most else "no further argument"
+        raise invalid_input(f"cortex-envelope {command} takes {wanted}, {len(rest)} given")
     if command in ("search", "timeline"):
         page = values.count(_DECLARED.options["--page"], arguments.text("--page")) or 0
         size = values.count(_DECLARED.options["--page-size"], arguments.text("--page-size")) or 0
@@ -99,7 +100,7 @@ class _Answer:
     takes = ""
 
     def take(self, item: Item) -> None:
-        raise integrity_error(f"a {item.kind} line has no place here; this command takes {self.takes}")
+        raise integrity_error(f"a line of kind {item.kind} has no place here; this command takes {self.takes}")
 
     def partial(self) -> Any:
         return None

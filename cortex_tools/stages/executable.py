@@ -6,11 +6,11 @@ import os
 import sys
 import time
 
-from cortex_tools.contract.errors import SUCCESS, CortexError, invalid_input
-from cortex_tools.contract.grammar import Arguments, count_positionals, parse
+from cortex_tools.files import interrupts  # isort: skip (first, so that Ctrl-C is quiet from here on)
+from cortex_tools.contract.errors import SUCCESS, CortexError, integrity_error, invalid_input
+from cortex_tools.contract.grammar import Arguments, check_utf8, count_positionals, parse
 from cortex_tools.contract.options import EXECUTABLES, Command
 from cortex_tools.domain.records import Record
-from cortex_tools.domain.text import without_surrogates
 from cortex_tools.files.stdio import (
     STDIN,
     OutputError,
@@ -20,6 +20,7 @@ from cortex_tools.files.stdio import (
     text_arguments,
     write_all,
 )
+from cortex_tools.files.walk import NoteFile
 from cortex_tools.stages import registry
 from cortex_tools.stages.base import Stage
 from cortex_tools.stages.census import Census
@@ -37,6 +38,8 @@ def main(name: str) -> NoReturn:
     """Run the executable `name` and exit with its status."""
     ensure_descriptors()
     argv = text_arguments(sys.argv[1:])
+    if name == "cortex-write":
+        interrupts.raise_on_interrupt()
     try:
         if "--help" in argv or "--version" in argv:
             from cortex_tools.manual.help import show
@@ -86,17 +89,9 @@ def _fail(name: str, error: CortexError, writer: SegmentWriter) -> int:
 
 def _arguments(command: Command, argv: list[str]) -> Arguments:
     arguments = parse(command, argv)
-    options = {
-        name: without_surrogates(value)
-        if isinstance(value, str)
-        else [without_surrogates(one) for one in value]
-        if isinstance(value, list)
-        else value
-        for name, value in arguments.options.items()
-    }
-    cleaned = Arguments(options, [without_surrogates(value) for value in arguments.positionals])
-    count_positionals(command, cleaned.positionals)
-    return cleaned
+    check_utf8(arguments)
+    count_positionals(command, arguments.positionals)
+    return arguments
 
 
 def _run(name: str, arguments: Arguments, writer: SegmentWriter) -> None:
@@ -162,9 +157,12 @@ def _gather(stage: Stage, reader: SegmentReader, writer: SegmentWriter) -> None:
         if isinstance(item, Corpus):
             heads.append(item)
         elif isinstance(item, Record):
-            census.count(item)
+            census.take(item)
             stage.take(item)
+        elif isinstance(item, NoteFile):
+            raise integrity_error("the stream lists notes that nobody has read; put cortex-strip before this stage")
         elif not isinstance(item, Seal):
+            census.take(item)
             others.append(item)
     writer.unsealed = reader.unsealed
     census.check()

@@ -109,7 +109,7 @@ def _segments(reader: SegmentReader) -> list[tuple[Corpus, list[NoteFile]]]:
 def _write_records(root: Root, files: list[NoteFile], jobs: int, census: Census, writer: SegmentWriter) -> None:
     if jobs == 1:
         for record in read_records(root.descriptor, files):
-            census.count(record)
+            census.take(record)
             writer.write(record)
         return
     workers: list[Worker] = []
@@ -138,7 +138,7 @@ def _spool_records(
     census = Census()
     places = []
     for record in read_records(root.descriptor, while_alive(files, parent)):
-        census.count(record)
+        census.take(record)
         places.append(spool.add(encode(record)))
     spool.flush()
     return census.partial(), places

@@ -14,7 +14,7 @@ from cortex_tools.domain.envelope import safe_message
 from cortex_tools.domain.expansion import Expansion
 from cortex_tools.domain.privacy import may_hold_tag, strip_private
 from cortex_tools.domain.records import CARD_KEYS, PROVENANCE_KEYS, RECORD_KEYS, Card, Record, json_text
-from cortex_tools.domain.text import text_fault
+from cortex_tools.domain.text import is_blank, text_fault
 from cortex_tools.domain.timestamps import parse_ms
 from cortex_tools.files.walk import FORMATS, NoteFile
 
@@ -263,12 +263,15 @@ def _card(fields: dict[str, Any]) -> Card:
     source, session, path = _provenance(fields)
     score = fields["score"]
     created, updated = _text(fields["created"]), _text(fields["updated"])
-    if type(score) not in (int, float) or parse_ms(created) is None or parse_ms(updated) is None:
+    created_ms, updated_ms = parse_ms(created), parse_ms(updated)
+    if type(score) not in (int, float) or created_ms is None or updated_ms is None or updated_ms < created_ms:
         raise _Fault
     score = float(score)
     if score - score != 0:
         raise _Fault
     identifier, type_ = _text(fields["id"]), _text(fields["type"])
+    if is_blank(identifier):
+        raise _Fault
     return Card(identifier, type_, created, updated, source, session, path, _whole(fields["est_tokens"]), score)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 
 from cortex_tools.contract.errors import CortexError, integrity_error
+from cortex_tools.domain.expansion import Expansion
+from cortex_tools.domain.records import Card, Record
 from cortex_tools.files.names import shown
 from cortex_tools.files.stdio import write_all
 from cortex_tools.streams.lines import Corpus, Failure, Item, Seal, decode, encode
@@ -129,7 +131,14 @@ class SegmentReader:
     def _unsealed_items(self) -> Iterator[Item]:
         while line := self._next_line():
             if line.strip():
-                yield self._decode(line)
+                item = self._decode(line)
+                if isinstance(item, (Record, Card, Expansion)):
+                    item.line = None  # written anew: what a foreign filter wrote may say more than its value
+                yield item
+        if self._number == 0:
+            raise integrity_error(
+                "standard input holds nothing: the filter before failed, or let no line through"
+            )
 
     def upstream_error(self) -> CortexError | None:
         """The first error line in what is left: the furthest upstream failure wins over a finding of ours."""

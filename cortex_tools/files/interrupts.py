@@ -1,0 +1,16 @@
+"""Ctrl-C: an executable that only reads ends at once and silently, as a filter does.
+
+Executables import this module before any other of the project, since Python's own way, an exception,
+would end in a traceback where the interrupt falls into an import.  The library does not import it.
+"""
+
+from __future__ import annotations
+
+import _signal  # what `signal` wraps, without the milliseconds that it costs to import
+
+_signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
+
+def raise_on_interrupt() -> None:
+    """For a process that writes: an interrupt becomes KeyboardInterrupt, so that it can clean up."""
+    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
