@@ -89,7 +89,7 @@ def test_library(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_shell_pipeline(corpus: Corpus) -> None:
-    """What cortex-plan prints gives the same bytes and statuses; a bad command line has no plan, but the same failure."""
+    """What cortex-plan prints gives the same bytes and statuses; a bad command line has no plan, the same failure."""
 
     def answer(case: dict[str, Any]) -> tuple[int, str]:
         argv, env = corpus.argv(case), corpus.env(case)

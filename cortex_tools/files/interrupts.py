@@ -6,7 +6,7 @@ would end in a traceback where the interrupt falls into an import.  The library 
 
 from __future__ import annotations
 
-import _signal  # what `signal` wraps, without the milliseconds that it costs to import
+import _signal  # type: ignore[import-not-found]  # what `signal` wraps, without the milliseconds of importing it
 
 _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 

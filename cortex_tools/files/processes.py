@@ -49,6 +49,7 @@ class Worker:
         self._pipe, write_end = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
+            os.close(self._pipe)  # else a worker whose parent is killed would wait for itself to read
             _work(work, write_end)
         os.close(write_end)
 
