@@ -369,14 +369,18 @@ def test_a_killed_driver_leaves_no_worker_and_no_output(
 
 @LINUX
 @FORKS
-def test_an_interrupt_while_the_driver_waits_ends_its_workers(drive: Callable[..., Driver]) -> None:
+@pytest.mark.parametrize("whom", ["the driver", "the process group"])
+def test_an_interrupt_while_the_driver_waits_ends_its_workers(whom: str, drive: Callable[..., Driver]) -> None:
     driver = drive("search", STOP_WORKER, session=True)
     worker = driver.worker()
     until(lambda: stopped(worker) and at_rest(driver.pid), "waiting for the worker")
-    os.killpg(driver.pid, signal.SIGINT)
+    (os.kill if whom == "the driver" else os.killpg)(driver.pid, signal.SIGINT)
+    until(lambda: ended(driver.pid), "the end of the driver")
+    with contextlib.suppress(ProcessLookupError):  # the driver may have ended it
+        os.kill(worker, signal.SIGCONT)
     done = driver.end()
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
-    assert worker not in dict(processes())
+    until(lambda: ended(worker), "the end of the worker")
 
 
 @LINUX
@@ -388,7 +392,7 @@ def test_an_interrupt_from_the_keyboard_is_silent_in_workers_too(drive: Callable
     driver = drive("search", f"driver = os.getpid()\nsys.addaudithook({hook})", session=True)
     done = driver.end()
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
-    assert not left_of(driver)
+    until(lambda: not left_of(driver), "the end of the workers")
 
 
 @LINUX
@@ -625,6 +629,26 @@ def test_an_interrupt_while_reading_is_130_and_silent(name: str, streams: Stream
     output, errors = stage.communicate(timeout=PATIENCE)
     assert (stage.returncode, errors) == (-signal.SIGINT, b"")
     assert b'"kind":"seal"' not in output
+
+
+@pytest.mark.parametrize("name", ["cortex-select", "cortex-envelope"])
+def test_an_ignored_interrupt_stays_ignored(name: str, streams: Streams) -> None:
+    """A shell starts what it runs in the background so, and a script what must not be interrupted."""
+    arguments, data = command_line(name, streams)
+    stage = subprocess.Popen(
+        ["sh", "-c", f"trap '' INT; exec {shlex.join([name, *arguments])}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    )
+    assert stage.stdin is not None
+    stage.stdin.write(data[:1000])
+    stage.stdin.flush()
+    until(lambda: unread(stage.stdin.fileno()) == 0, "reading")  # type: ignore[union-attr]
+    stage.send_signal(signal.SIGINT)
+    output, errors = stage.communicate(data[1000:], timeout=PATIENCE)
+    assert (stage.returncode, errors) == (0, b"") and output == run(name, *arguments, input=data).stdout
 
 
 INTERRUPTED = {

@@ -8,6 +8,7 @@ import resource
 import signal
 import socket
 import subprocess
+import tempfile
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -376,14 +377,11 @@ def as_nobody(root: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def open_path(tmp_path: Path) -> Path:
-    """A temporary folder that another user can reach."""
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == os.geteuid() and folder != Path("/"):
-            folder.chmod(folder.stat().st_mode | 0o055)
-        if folder.name.startswith("pytest-of-"):
-            break
-    return tmp_path
+def open_path() -> Iterator[Path]:
+    """A temporary folder that another user can reach; pytest closes its own to them again at each start."""
+    with tempfile.TemporaryDirectory(prefix="cortex-test-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=by_path)

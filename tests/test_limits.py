@@ -198,7 +198,23 @@ def test_counts(root: Path, command: str, option: str, least: str, most: str) ->
     for allowed in (least, most, "00" + least, "0" * 5_000 + most):
         assert ask(root, *base, option, allowed)[0] == 0, allowed[-20:]
     above, below = str(int(most) + 1), str(int(least) - 1)
-    for bad in (above, below, "9" * 5_000, "1.0", "0x1", "+1", "1e0", " 1", "1 ", "1_0", "\u0661", "\uff11", "x", "-0"):
+    for bad in (
+        above,
+        below,
+        "9" * 5_000,
+        "1.0",
+        "0x1",
+        "+1",
+        "1e0",
+        " 1",
+        "1 ",
+        " ",
+        "1_0",
+        "\u0661",
+        "\uff11",
+        "x",
+        "-0",
+    ):
         refused(ask(root, *base, option, bad), "invalid_input", option, most)
 
 
@@ -243,7 +259,7 @@ def test_a_recency_that_is_taken(root: Path, value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["-1", "+1", ".", "e1", "1e", "1e309", "9" * 400, "inf", "nan", "0x1", " 1", "1_0", "1,5", "\u0661"]
+    "value", ["-1", "+1", ".", "e1", "1e", "1e309", "9" * 400, "inf", "nan", "0x1", " ", " 1", "1_0", "1,5", "\u0661"]
 )
 def test_a_recency_that_is_refused(root: Path, value: str) -> None:
     refused(ask(root, "search", "loom", "--recency", value), "invalid_input", "--recency")

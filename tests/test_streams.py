@@ -231,7 +231,7 @@ def in_parts(odd: Streams) -> Streams:
 
 @pytest.fixture(scope="module")
 def short(tmp_path_factory: pytest.TempPathFactory) -> Streams:
-    return streams_of(write_corpus(tmp_path_factory.mktemp("s"), {"a.md": note("a", "loom"), "b.md": note("b", "x")}))
+    return streams_of(write_corpus(tmp_path_factory.mktemp("short"), {"a.md": note("a", "loom")}))
 
 
 def segment_bytes(stream: bytes) -> list[bytes]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cortex_tools.files import interrupts  # isort: skip (first, so that Ctrl-C is quiet from here on)
+
 import os
 import sys
 
@@ -26,6 +28,7 @@ def run(name: str, work: Callable[[list[str]], int], *, cannot_write: int) -> No
     ensure_descriptors()
     argv = text_arguments(sys.argv[1:])
     try:
+        interrupts.raise_on_interrupt()  # these write, and clean up after themselves
         if "--help" in argv or "--version" in argv:
             from cortex_tools.manual.help import show
 

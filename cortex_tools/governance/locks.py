@@ -78,9 +78,10 @@ class Locks:
             if self._store.is_in_place(folder):
                 self._store.sweep(folder)
                 return folder
-            self._store.close(folder)  # another writer took back a folder that it had made
-            if time.monotonic() > deadline:
+            # Another writer took back a folder that it had made, and it is made again; but nobody makes a base.
+            if not self._store.is_in_place(folder.base_folder()) or time.monotonic() > deadline:
                 raise write_failed(f"{folder.path or 'the memory root'} is being moved or replaced; try again")
+            self._store.close(folder)
 
     def _wait_for(self, folder: Folder, path: str, deadline: float) -> None:
         while not self._store.lock(folder):

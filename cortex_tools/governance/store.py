@@ -57,6 +57,9 @@ class Folder:
         self.name = name
         self.base = base
 
+    def base_folder(self) -> Folder:
+        return self if self.parent is None else self.parent.base_folder()
+
     def shown(self, name: str) -> str:
         return f"{self.path}/{name}" if self.path else name
 

@@ -11,8 +11,8 @@ from typing import Any
 import typer
 
 from cortex_tools import __version__
-from cortex_tools.contract.errors import EXIT_STATUS
-from cortex_tools.contract.options import COMMANDS, EXECUTABLES, Command, Option
+from cortex_tools.contract.errors import EXIT_STATUS, SUCCESS
+from cortex_tools.contract.options import COMMANDS, EXECUTABLES, SUBCOMMANDS, Command, Option
 from cortex_tools.files.stdio import OutputError, write_all
 
 _NARROWEST = 60
@@ -23,8 +23,8 @@ def show(name: str, argv: list[str]) -> int:
     if "--help" not in argv:
         write_all(f"{name} {__version__}\n".encode())
         return 0
-    topics = [argument for argument in argv if argument in COMMANDS] if name == "cortex" else []
-    shown_name, declared = (f"cortex {topics[0]}", COMMANDS[topics[0]]) if topics else (name, EXECUTABLES[name])
+    declared = _topic(name, argv)
+    shown_name = f"cortex {declared.name}" if declared.name in COMMANDS else declared.name
     app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
     app.command(help=_description(declared))(_callback(declared))
     if shutil.get_terminal_size().columns < _NARROWEST:
@@ -37,6 +37,16 @@ def show(name: str, argv: list[str]) -> int:
     # Past Typer, whose line wrapping would break a pipeline that is to be pasted.
     write_all(_closing(shown_name, declared).encode())
     return 0
+
+
+def _topic(name: str, argv: list[str]) -> Command:
+    """What the help is about: a contract command, a subcommand, or the executable itself."""
+    for argument in argv:
+        if name == "cortex" and argument in COMMANDS:
+            return COMMANDS[argument]
+        if f"{name} {argument}" in SUBCOMMANDS:
+            return SUBCOMMANDS[f"{name} {argument}"]
+    return EXECUTABLES[name]
 
 
 def _callback(declared: Command) -> Any:
@@ -93,14 +103,18 @@ def _closing(shown_name: str, declared: Command) -> str:
     if shown_name in ("cortex", "cortex-plan"):
         width = max(map(len, COMMANDS))
         lines += ["Commands:", *(f"  {name:{width}}  {command.summary}" for name, command in COMMANDS.items()), ""]
-    lines += ["Examples:", *(f"  {example}" for example in declared.examples), "", "Exit status:", "  0  success"]
-    names: dict[int, list[str]] = {}
-    for code, status in EXIT_STATUS.items():
-        names.setdefault(status, []).append(code)
-    lines += [f"  {status}  {', '.join(codes)}" for status, codes in sorted(names.items())]
+    lines += ["Examples:", *(f"  {example}" for example in declared.examples), "", "Exit status:"]
+    lines += [f"  {status}  {meaning}" for status, meaning in (declared.statuses or _contract_statuses()).items()]
     if shown_name == "cortex":
         lines += ["", "cortex --help COMMAND shows the options of a command."]
     return "\n".join(lines) + "\n"
+
+
+def _contract_statuses() -> dict[int, str]:
+    names: dict[int, list[str]] = {SUCCESS: ["success"]}
+    for code, status in EXIT_STATUS.items():
+        names.setdefault(status, []).append(code)
+    return {status: ", ".join(codes) for status, codes in sorted(names.items())}
 
 
 def _plain(text: str) -> str:

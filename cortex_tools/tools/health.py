@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from cortex_tools.evidence import program  # isort: skip (first, so that Ctrl-C is quiet from here on)
+
 import os
 
 from cortex_tools.contract.errors import CortexError, invalid_input
 from cortex_tools.contract.grammar import Arguments, count_positionals
 from cortex_tools.contract.options import EXECUTABLES
 from cortex_tools.evidence import layout as layouts
-from cortex_tools.evidence import program
 from cortex_tools.files.stdio import STDOUT, write_all
 
 TYPE_CHECKING = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cortex_tools.evidence import program  # isort: skip (first, so that Ctrl-C is quiet from here on)
+
 import json
 import time
 
@@ -12,7 +14,7 @@ from cortex_tools.driver.request import parse_request
 from cortex_tools.driver.respond import respond
 from cortex_tools.driver.runtime import Runtime
 from cortex_tools.driver.workers import measure_with_workers
-from cortex_tools.evidence import program, retrieval_log
+from cortex_tools.evidence import retrieval_log
 from cortex_tools.evidence.appending import CannotAppend
 from cortex_tools.files.root import pin_root, requested_root
 from cortex_tools.files.stdio import say, write_all
