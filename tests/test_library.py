@@ -155,7 +155,15 @@ def test_arguments_are_never_options(root: Path) -> None:
     refused(mine.timeline(""), "invalid_input")
 
 
-NOT_STRINGS: list[Any] = [None, 1, 1.5, True, b"a", ["a"], ("a",), {"a": 1}, object(), Path("a")]
+class Thing:
+    """Neither text nor JSON; its name is the same in every process that collects the tests."""
+
+    def __repr__(self) -> str:
+        return "a thing"
+
+
+THING = Thing()
+NOT_STRINGS: list[Any] = [None, 1, 1.5, True, b"a", ["a"], ("a",), {"a": 1}, THING, Path("a")]
 
 
 @pytest.mark.parametrize("value", NOT_STRINGS, ids=repr)
@@ -189,7 +197,7 @@ def test_lone_surrogates_do_not_break_a_call(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "Claude", "claude ", "gpt", "--allow-write", None, 5, ["claude"], object()], ids=repr
+    "name", ["", "Claude", "claude ", "gpt", "--allow-write", None, 5, ["claude"], THING], ids=repr
 )
 def test_an_unknown_name_gives_an_adapter_that_refuses_every_call(name: Any, root: Path) -> None:
     writer = Writer()
@@ -242,7 +250,7 @@ BAD_OPTIONS: list[Any] = [
     ["allow_write"],
     [("allow_write", True)],
     1,
-    object(),
+    THING,
 ]
 
 
@@ -395,7 +403,7 @@ def test_an_exception_in_the_function_becomes_internal_error(error: type[BaseExc
     refused(mine.propose(PROPOSAL, GRANTED), "internal_error")
 
 
-@pytest.mark.parametrize("result", [[], "ok", 1, {}, {"ok": 1}, {"ok": "yes"}, {"ok": True, "x": object()}], ids=repr)
+@pytest.mark.parametrize("result", [[], "ok", 1, {}, {"ok": 1}, {"ok": "yes"}, {"ok": True, "x": THING}], ids=repr)
 def test_what_is_no_result_becomes_internal_error(result: Any, root: Path) -> None:
     refused(adapter(root, memory_add=Writer(result)).remember(IDEA, GRANTED), "internal_error")
 

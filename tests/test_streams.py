@@ -378,6 +378,8 @@ FAULTS = {
     "wrong hash": lambda all: _reseal(all, xxh3="0123456789abcdef"),
     "hash in upper case": lambda all: _reseal(all, xxh3="0123456789ABCDEF"),
     "seal with another key": lambda all: _reseal(all, more=1),
+    "a seal over nothing first": lambda all: [sealed([]), *all],
+    "a seal over nothing last": lambda all: [*all, sealed([])],
     "line after the seal": lambda all: [*all, all[1]],
     "corpus line after the seal": lambda all: [*all, all[0]],
     "sealed twice over": lambda all: [*all, *all],

@@ -75,7 +75,7 @@ def _has_nested_knowledge(store: Store, base: Folder) -> bool:
 def _elsewhere(where: str) -> Refusal:
     return write_failed(
         f"the notes lie below {where}, where a write would hide or spoil them; "
-        "make a folder KNOWLEDGE in the memory root and move them into it (files named *_MEMORY.md stay in the root)"
+        "make a folder KNOWLEDGE in the memory root and move them into it (files named *_MEMORY.md stay in the root, those of USER where they are)"
     )
 
 
