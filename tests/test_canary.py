@@ -19,9 +19,9 @@ from xxhash import xxh3_64
 from cortex_tools.contract.errors import CortexError
 from cortex_tools.domain import jsonl, markdown
 from cortex_tools.domain.privacy import strip_private
+from cortex_tools.files.reading import parse_note
 from cortex_tools.files.walk import NoteFile
 from cortex_tools.library import Runtime, run_cortex
-from cortex_tools.stages.strip import parse_note
 from cortex_tools.streams.lines import decode
 from tests import canaries
 from tests.canaries import COMMON, HUB, STEM, leaks
@@ -291,10 +291,10 @@ def test_a_corpus_that_moves_is_refused_without_a_canary(tmp_path: Path) -> None
 # Stands for a fault in the parser: its words quote the note.
 BOOM = """
 import sys
-import cortex_tools.stages.strip as strip, cortex_tools.driver.workers as workers
+import cortex_tools.files.reading as reading, cortex_tools.driver.workers as workers
 def boom(text, path):
     raise RuntimeError("cannot parse " + text)
-strip.parse_markdown = boom
+reading.parse_markdown = boom
 workers.BYTES_WORTH_A_WORKER = 1
 workers.os.sched_getaffinity = lambda _: {0, 1}
 """

@@ -217,7 +217,7 @@ def test_what_nobody_expected_is_an_internal_error(tmp_path: Path, monkeypatch: 
         raise ZeroDivisionError("UTTERANCE of a note")
 
     root = write_corpus(tmp_path, {"KNOWLEDGE/a.md": note("a")})
-    monkeypatch.setattr("cortex_tools.stages.strip.parse_markdown", break_down)
+    monkeypatch.setattr("cortex_tools.files.reading.parse_markdown", break_down)
     status, answer = run_cortex(["status"], Runtime(memory_root=root))
     VALIDATOR.validate(answer)
     assert (status, answer["error"]["code"]) == (1, "internal_error")

@@ -8,6 +8,7 @@ from cortex_tools.contract import limits
 from cortex_tools.contract.errors import CortexError
 from cortex_tools.domain.envelope import Raw
 from cortex_tools.driver.plan import Plan
+from cortex_tools.files.reading import read_records
 from cortex_tools.files.root import Root, pin_root
 from cortex_tools.files.walk import NoteFile, walk
 from cortex_tools.stages import registry
@@ -15,7 +16,6 @@ from cortex_tools.stages.base import Stage
 from cortex_tools.stages.census import Census
 from cortex_tools.stages.envelope import Envelope
 from cortex_tools.stages.envelope import build as build_envelope
-from cortex_tools.stages.strip import read_records
 from cortex_tools.streams.lines import Corpus, Item
 
 TYPE_CHECKING = False

@@ -12,9 +12,9 @@ from cortex_tools.evidence.findings import Finding, Outcome
 from cortex_tools.evidence.layout import Layout
 from cortex_tools.files.names import shown
 from cortex_tools.files.notes import NoteReader
+from cortex_tools.files.reading import parse_note
 from cortex_tools.files.walk import NoteFile, walk
 from cortex_tools.stages.census import Census
-from cortex_tools.stages.strip import parse_note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # what `signal` wraps, without the milliseconds of importing it
 
-_signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:  # else whoever started us had it ignored
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 
 
 def raise_on_interrupt() -> None:
     """For a process that writes: an interrupt becomes KeyboardInterrupt, so that it can clean up."""
-    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+    if _signal.getsignal(_signal.SIGINT) == _signal.SIG_DFL:
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)

@@ -11,12 +11,13 @@ import stat
 from cortex_tools.contract import limits
 from cortex_tools.contract.errors import CortexError
 from cortex_tools.domain.records import Record
+from cortex_tools.files.reading import parse_note, read_records
 from cortex_tools.files.root import Root
 from cortex_tools.files.walk import NoteFile, walk
+from cortex_tools.governance.folders import Folder
 from cortex_tools.governance.layout import KNOWLEDGE, OBSERVABILITY
 from cortex_tools.governance.refusal import Refusal, write_failed
-from cortex_tools.governance.store import Folder, Store
-from cortex_tools.stages.strip import parse_note, read_records
+from cortex_tools.governance.store import Store
 
 # What this suite and the store's other program keep beside the notes.
 _BOOKKEEPING = re.compile(
@@ -75,7 +76,8 @@ def _has_nested_knowledge(store: Store, base: Folder) -> bool:
 def _elsewhere(where: str) -> Refusal:
     return write_failed(
         f"the notes lie below {where}, where a write would hide or spoil them; "
-        "make a folder KNOWLEDGE in the memory root and move them into it (files named *_MEMORY.md stay in the root, those of USER where they are)"
+        "make a folder KNOWLEDGE in the memory root and move them into it "
+        "(files named *_MEMORY.md stay in the root, those of USER where they are)"
     )
 
 

@@ -15,6 +15,7 @@ from cortex_tools.domain.markdown import links, unquote
 from cortex_tools.domain.text import LINE_ENDS, is_blank, text_fault, trim, utf16_length
 from cortex_tools.files.names import shown
 from cortex_tools.governance.refusal import EUNKNOWN_TYPE, Refusal, invalid_item
+from cortex_tools.governance.scalars import yaml_reads_otherwise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -287,31 +288,9 @@ def _session(item: Item, clean: Item) -> None:
     session = trim(_line(item["source_session"], "source_session", limits.TITLE_UNITS, blank=True))
     if not session:
         return
-    if _yaml_reads_otherwise(session) or unquote(session) != session:
+    if yaml_reads_otherwise(session) or unquote(session) != session:
         raise invalid_item(
             "source_session would be read from front matter as something else than this text; "
             "use letters, digits and dashes, with a letter"
         )
     clean["source_session"] = session
-
-
-_YAML_NUMBER = re.compile(
-    r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-f_]+|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"
-    r"|(?:\.[0-9][0-9_]*|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:e[-+]?[0-9]+)?|\.inf)|\.nan"
-)
-_YAML_TIME = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:(?:t|\s+)[0-9]{1,2}:[0-9]{2}.*)?")
-_YAML_WORDS = frozenset(("null", "~", "true", "false", "yes", "no", "on", "off", "y", "n", "<<", "="))
-_YAML_SYNTAX = re.compile(r"[,\[\]{}#&*!|>'\"%@`]|[-?:](?:\s|\Z)|(?:---|\.\.\.)(?:\s|\Z)")
-_YAML_INSIDE = re.compile(r":(?:\s|\Z)|\s#|\t")
-
-
-def _yaml_reads_otherwise(text: str) -> bool:
-    """Whether a plain scalar of this text is something else than the text to a reader of YAML (1.1 or 1.2)."""
-    lower = text.lower()
-    return bool(
-        lower in _YAML_WORDS
-        or _YAML_NUMBER.fullmatch(lower)
-        or _YAML_TIME.fullmatch(lower)
-        or _YAML_SYNTAX.match(text)
-        or _YAML_INSIDE.search(text)
-    )

@@ -6,8 +6,9 @@ import os
 
 from cortex_tools.contract.errors import CortexError
 from cortex_tools.files.root import Root, pin_root
+from cortex_tools.governance.folders import Folder
 from cortex_tools.governance.refusal import ETIER_MISMATCH, Refusal, invalid_item, write_failed
-from cortex_tools.governance.store import Folder, Store
+from cortex_tools.governance.store import Store
 
 KNOWLEDGE = "KNOWLEDGE"
 OBSERVABILITY = "OBSERVABILITY"

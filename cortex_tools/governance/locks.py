@@ -18,8 +18,9 @@ from cortex_tools.contract import limits
 from cortex_tools.domain.records import json_text
 from cortex_tools.domain.timestamps import format_ms, parse_ms
 from cortex_tools.files.walk import Identity, identity
+from cortex_tools.governance.folders import Folder
 from cortex_tools.governance.refusal import write_failed
-from cortex_tools.governance.store import NOTE_MODE, Folder, Store
+from cortex_tools.governance.store import NOTE_MODE, Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

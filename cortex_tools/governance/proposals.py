@@ -14,12 +14,12 @@ from cortex_tools.contract.errors import CortexError, not_found
 from cortex_tools.domain.privacy import strip_private
 from cortex_tools.domain.text import trim
 from cortex_tools.files.names import shown
-from cortex_tools.governance import items
+from cortex_tools.governance import items, logs
+from cortex_tools.governance.folders import File, Folder
 from cortex_tools.governance.layout import MEMORY_LOG, NOTE_LOG, OBSERVABILITY, QUEUE, Layout, Place
 from cortex_tools.governance.refusal import ETIER_MISMATCH, Refusal, write_failed
 from cortex_tools.governance.rows import row_line
 from cortex_tools.governance.session import Session
-from cortex_tools.governance.store import File, Folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def write(session: Session, item: Item) -> tuple[str, Item]:
         "source_session": item.get("source_session"),
     }
     row["id"] = _new_id(row, ids)
-    session.store.append(folder, name, row_line(row))
+    logs.append(session.store, folder, name, row_line(row))
     session.store.committed = True
     return folder.shown(name), {"id": row["id"], "status": "queued"}
 

@@ -6,6 +6,7 @@ from cortex_tools.contract.errors import not_found
 from cortex_tools.domain.timestamps import parse_ms
 from cortex_tools.files.names import shown
 from cortex_tools.governance import corpus, hot
+from cortex_tools.governance.folders import File
 from cortex_tools.governance.layout import (
     HOT_FILES,
     MEMORY_LOG,
@@ -19,7 +20,6 @@ from cortex_tools.governance.layout import (
 from cortex_tools.governance.proposals import difference
 from cortex_tools.governance.refusal import write_failed
 from cortex_tools.governance.session import SNAPSHOT_NAME, Session
-from cortex_tools.governance.store import File
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

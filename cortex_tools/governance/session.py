@@ -10,12 +10,13 @@ from cortex_tools.contract import limits
 from cortex_tools.contract.errors import CortexError
 from cortex_tools.domain.timestamps import format_ms
 from cortex_tools.files.root import Root
-from cortex_tools.governance import corpus
+from cortex_tools.governance import corpus, logs
+from cortex_tools.governance.folders import File, Folder
 from cortex_tools.governance.layout import KNOWLEDGE, LOCK_LOG, OBSERVABILITY, QUEUE, SNAPSHOTS, Layout, Place
 from cortex_tools.governance.locks import Locks
 from cortex_tools.governance.refusal import Refusal, write_failed
 from cortex_tools.governance.rows import row_line
-from cortex_tools.governance.store import NOTE_MODE, File, Folder, Store
+from cortex_tools.governance.store import NOTE_MODE, Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class Session:
         self._append(self.observability(), log, row, keep=keep)
 
     def _append(self, folder: Folder, log: str, row: dict[str, Any], *, keep: bool) -> None:
-        self.store.append(folder, log, row_line({"ts": self.now} | row))
+        logs.append(self.store, folder, log, row_line({"ts": self.now} | row))
         if keep:
             self.store.keep(KNOWLEDGE, OBSERVABILITY, folder.shown(log))
 

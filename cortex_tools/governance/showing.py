@@ -88,7 +88,7 @@ def table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     console = Console(file=io.StringIO(), width=width or WIDTH, no_color=True, force_terminal=False, highlight=False)
     with console.capture() as captured:
         console.print(shown)
-    return "\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n"
+    return "\n".join(line.rstrip() for line in captured.get().splitlines()).strip("\n") + "\n"
 
 
 def age(ms: int) -> str:

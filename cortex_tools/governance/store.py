@@ -17,9 +17,9 @@ import re
 import stat
 
 from cortex_tools.contract import limits
-from cortex_tools.files.names import shown_path
 from cortex_tools.files.root import Root
-from cortex_tools.files.walk import Identity, identity
+from cortex_tools.files.walk import identity
+from cortex_tools.governance.folders import File, Folder, failed
 from cortex_tools.governance.refusal import Refusal, write_failed
 
 TYPE_CHECKING = False
@@ -35,7 +35,6 @@ _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK a FIFO put in a file's place would hang the open.
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_APPEND_FLAGS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 # Dot-prefixed and not ending in .md, so that no reader takes one for a note, not even in the root.
 _TEMPORARY = re.compile(r"\..*\.cortex-[0-9a-f]{16}\.tmp", re.DOTALL)
@@ -43,41 +42,6 @@ _TEMPORARY = re.compile(r"\..*\.cortex-[0-9a-f]{16}\.tmp", re.DOTALL)
 FOLDER_MODE = 0o777
 NOTE_MODE = 0o666
 PRIVATE_MODE = 0o600
-
-
-class Folder:
-    """An open folder; `path` is how messages and answers name it ("" for the root itself)."""
-
-    __slots__ = ("base", "descriptor", "name", "parent", "path")
-
-    def __init__(self, descriptor: int, path: str, parent: Folder | None, name: str, base: bytes | None = None) -> None:
-        self.descriptor = descriptor
-        self.path = path
-        self.parent = parent
-        self.name = name
-        self.base = base
-
-    def base_folder(self) -> Folder:
-        return self if self.parent is None else self.parent.base_folder()
-
-    def shown(self, name: str) -> str:
-        return f"{self.path}/{name}" if self.path else name
-
-
-class File:
-    """What a regular file held when it was read, and what must still hold when it is replaced."""
-
-    __slots__ = ("data", "identity", "mode")
-
-    def __init__(self, data: bytes, status: os.stat_result) -> None:
-        self.data = data
-        self.identity: Identity = identity(status)
-        self.mode = stat.S_IMODE(status.st_mode)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, File) and (self.identity, self.data) == (other.identity, other.data)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 class _Step:
@@ -101,15 +65,9 @@ class Store:
 
     # Keeping and undoing.
 
-    def later(self, path: str, act: Callable[[], None], *, on_refusal: bool) -> _Step:
+    def later(self, path: str, act: Callable[[], None], *, on_refusal: bool) -> None:
         """Remember to `act` at the end: only where the write is refused, or always."""
-        step = _Step(path, act, on_refusal=on_refusal)
-        self._steps.append(step)
-        return step
-
-    def forget(self, step: _Step) -> None:
-        if step in self._steps:
-            self._steps.remove(step)
+        self._steps.append(_Step(path, act, on_refusal=on_refusal))
 
     def keep(self, *paths: str) -> None:
         """Whatever happens, do not undo what was made at `paths`."""
@@ -135,7 +93,7 @@ class Store:
 
     # The seam.
 
-    def _do(self, kind: str, path: str, work: Callable[[], Result]) -> Result:
+    def operation(self, kind: str, path: str, work: Callable[[], Result]) -> Result:
         """One file operation.
 
         FileNotFoundError and FileExistsError reach the caller, who knows what they mean; any other
@@ -154,7 +112,7 @@ class Store:
 
     def base(self, root: Root, path: str) -> Folder:
         """The open folder of a pinned root, as a description of its own, so that its lock is this write's."""
-        descriptor = self._open(root.descriptor, ".", _FOLDER_FLAGS, path or root.text)
+        descriptor = self.open(root.descriptor, ".", _FOLDER_FLAGS, path or root.text)
         return Folder(descriptor, path, None, "", root.path)
 
     def below(self, folder: Folder, name: str, *, make: bool) -> Folder | None:
@@ -162,7 +120,7 @@ class Store:
         path = folder.shown(name)
         for _ in range(10):
             try:
-                return Folder(self._open(folder.descriptor, name, _FOLDER_FLAGS, path), path, folder, name)
+                return Folder(self.open(folder.descriptor, name, _FOLDER_FLAGS, path), path, folder, name)
             except FileNotFoundError:
                 if not make:
                     return None
@@ -174,14 +132,14 @@ class Store:
     def make(self, folder: Folder, name: str) -> bool:
         """Make a folder that is not to be taken back; False where there is something of that name."""
         try:
-            self._do("mkdir", folder.shown(name), lambda: os.mkdir(name, FOLDER_MODE, dir_fd=folder.descriptor))
+            self.operation("mkdir", folder.shown(name), lambda: os.mkdir(name, FOLDER_MODE, dir_fd=folder.descriptor))
         except FileExistsError:
             return False
         return True
 
     def _remove_folder(self, folder: Folder, name: str) -> None:
         """Take back a folder of ours; another writer may have put something there by now, then it stays."""
-        self._do("rmdir", folder.shown(name), lambda: _rmdir_if_empty(name, folder.descriptor))
+        self.operation("rmdir", folder.shown(name), lambda: _rmdir_if_empty(name, folder.descriptor))
 
     def reach(self, base: Folder, parts: tuple[str, ...], *, make: bool) -> Folder | None:
         """The folder at `parts` below `base`, itself where there are none; None where it is missing."""
@@ -210,8 +168,8 @@ class Store:
         parent, base = folder.parent, folder.base
         if parent is None:
             assert base is not None
-            return self._do("stat", folder.path, lambda: os.stat(base, follow_symlinks=False))
-        return self._do(
+            return self.operation("stat", folder.path, lambda: os.stat(base, follow_symlinks=False))
+        return self.operation(
             "stat",
             folder.path,
             lambda: os.stat(folder.name, dir_fd=parent.descriptor, follow_symlinks=False),
@@ -225,21 +183,21 @@ class Store:
             here = here.parent
 
     def names(self, folder: Folder) -> list[str]:
-        return self._do("list", folder.path, lambda: os.listdir(folder.descriptor))
+        return self.operation("list", folder.path, lambda: os.listdir(folder.descriptor))
 
     def sync(self, folder: Folder) -> None:
-        self._do("fsync", folder.path, lambda: os.fsync(folder.descriptor))
+        self.operation("fsync", folder.path, lambda: os.fsync(folder.descriptor))
 
     def lock(self, folder: Folder) -> bool:
         """Take the folder's lock if it is free; it goes with the descriptor."""
         try:
-            self._do("flock", folder.path, lambda: _flock(folder.descriptor))
+            self.operation("flock", folder.path, lambda: _flock(folder.descriptor))
         except _Held:
             return False
         return True
 
     def unlock(self, folder: Folder) -> None:
-        self._do("unlock", folder.path, lambda: fcntl.flock(folder.descriptor, fcntl.LOCK_UN))
+        self.operation("unlock", folder.path, lambda: fcntl.flock(folder.descriptor, fcntl.LOCK_UN))
 
     def sweep(self, folder: Folder) -> None:
         """Remove temporary files of writers that were killed: under the folder's lock none is in use."""
@@ -249,8 +207,8 @@ class Store:
 
     # Files.
 
-    def _open(self, parent: int, name: str, flags: int, path: str, mode: int = 0) -> int:
-        descriptor = self._do("open", path, lambda: os.open(name, flags, mode, dir_fd=parent))
+    def open(self, parent: int, name: str, flags: int, path: str, mode: int = 0) -> int:
+        descriptor = self.operation("open", path, lambda: os.open(name, flags, mode, dir_fd=parent))
         self._descriptors.append(descriptor)
         return descriptor
 
@@ -261,13 +219,13 @@ class Store:
     def status(self, folder: Folder, name: str) -> os.stat_result:
         """Of the name itself, a link not followed; raises FileNotFoundError."""
         path = folder.shown(name)
-        return self._do("stat", path, lambda: os.stat(name, dir_fd=folder.descriptor, follow_symlinks=False))
+        return self.operation("stat", path, lambda: os.stat(name, dir_fd=folder.descriptor, follow_symlinks=False))
 
     def read(self, folder: Folder, name: str, limit: int = limits.FILE_BYTES) -> File | None:
         """A regular file of at most `limit` bytes; None where there is none of that name."""
         path = folder.shown(name)
         try:
-            descriptor = self._open(folder.descriptor, name, _READ_FLAGS, path)
+            descriptor = self.open(folder.descriptor, name, _READ_FLAGS, path)
         except FileNotFoundError:
             return None
         try:
@@ -276,7 +234,7 @@ class Store:
                 raise write_failed(f"{path} is no regular file; move it away")
             if status.st_size > limit:
                 raise write_failed(f"{path} has {status.st_size} bytes, more than {limit}; split it")
-            data = self._do("read", path, lambda: _read_all(descriptor, limit))
+            data = self.operation("read", path, lambda: _read_all(descriptor, limit))
             if len(data) != status.st_size or identity(os.fstat(descriptor)) != identity(status):
                 raise write_failed(f"{path} changed while it was read; try again")
             return File(data, status)
@@ -290,13 +248,13 @@ class Store:
         """
         temporary = f".{name}.cortex-{os.urandom(8).hex()}.tmp"
         path = folder.shown(temporary)
-        descriptor = self._open(folder.descriptor, temporary, _NEW_FLAGS, path, PRIVATE_MODE if exact else mode)
+        descriptor = self.open(folder.descriptor, temporary, _NEW_FLAGS, path, PRIVATE_MODE if exact else mode)
         self.later(path, lambda: self.unlink(folder, temporary), on_refusal=True)
         try:
             self._write(descriptor, data, path)
             if exact:
-                self._do("chmod", path, lambda: os.fchmod(descriptor, mode))
-            self._do("fsync", path, lambda: os.fsync(descriptor))
+                self.operation("chmod", path, lambda: os.fchmod(descriptor, mode))
+            self.operation("fsync", path, lambda: os.fsync(descriptor))
         finally:
             self._close(descriptor)
         return temporary
@@ -304,74 +262,25 @@ class Store:
     def _write(self, descriptor: int, data: bytes, path: str) -> None:
         view = memoryview(data)
         while view:
-            view = view[self._do("write", path, lambda view=view: os.write(descriptor, view)) :]  # type: ignore[misc]
-
-    def append(self, folder: Folder, name: str, row: bytes) -> None:
-        """Add one row to a log in one synced write; taken back where the write is refused.
-
-        A last line that a crash left torn is completed first.  A log that is no regular file, or that has
-        another name somewhere (a hard link), is refused.  A new log appears with its first row in it.
-        """
-        path = folder.shown(name)
-        try:
-            descriptor = self._open(folder.descriptor, name, _APPEND_FLAGS, path)
-        except FileNotFoundError:
-            self._begin(folder, name, row)
-            return
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
-            raise write_failed(f"{path} is no regular file of its own (a special file, or hard-linked); move it away")
-        size = status.st_size
-        if size and self._do("read", path, lambda: os.pread(descriptor, 1, size - 1)) != b"\n":
-            row = b"\n" + row
-        self.later(path, lambda: self._take_back(path, descriptor, size, row), on_refusal=True)
-        if self._do("write", path, lambda: os.write(descriptor, row)) != len(row):
-            raise write_failed(f"{path}: the disk took only part of a row")
-        self._do("fsync", path, lambda: os.fsync(descriptor))
-
-    def _take_back(self, path: str, descriptor: int, size: int, row: bytes) -> None:
-        """Remove a row of ours, as long as nothing but (part of) it has been added to the log since."""
-        now = os.fstat(descriptor).st_size
-        if not row.startswith(os.pread(descriptor, max(0, now - size), size)):
-            raise _added_to(path)
-        self._do("truncate", path, lambda: os.ftruncate(descriptor, size))
-
-    def _begin(self, folder: Folder, name: str, row: bytes) -> None:
-        """Make a log with its first row."""
-        path = folder.shown(name)
-        temporary = self.temporary(folder, name, row, PRIVATE_MODE, exact=True)
-        try:
-            self.link(folder, temporary, name)
-        except FileExistsError:
-            raise write_failed(f"{path} was made by another program meanwhile; try again") from None
-        self.later(path, lambda: self._take_away(folder, name, row), on_refusal=True)
-        self.unlink(folder, temporary)
-        self.sync(folder)
-
-    def _take_away(self, folder: Folder, name: str, row: bytes) -> None:
-        """Remove a log that we began, as long as it holds nothing but our row."""
-        file = self.read(folder, name)
-        if file is not None and file.data != row:
-            raise _added_to(folder.shown(name))
-        self.unlink(folder, name)
+            view = view[self.operation("write", path, lambda view=view: os.write(descriptor, view)) :]  # type: ignore[misc]
 
     def rename(self, folder: Folder, name: str, new: str) -> None:
         path = folder.shown(new)
         fd = folder.descriptor
-        self._do("rename", path, lambda: os.rename(name, new, src_dir_fd=fd, dst_dir_fd=fd))
+        self.operation("rename", path, lambda: os.rename(name, new, src_dir_fd=fd, dst_dir_fd=fd))
 
     def link(self, folder: Folder, name: str, new: str) -> None:
         """Give a file a second name; raises FileExistsError where that is taken."""
         path = folder.shown(new)
         fd = folder.descriptor
-        self._do("link", path, lambda: os.link(name, new, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False))
+        self.operation("link", path, lambda: os.link(name, new, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False))
 
     def unlink(self, folder: Folder, name: str) -> None:
-        self._do("unlink", folder.shown(name), lambda: os.unlink(name, dir_fd=folder.descriptor))
+        self.operation("unlink", folder.shown(name), lambda: os.unlink(name, dir_fd=folder.descriptor))
 
     def remove_folder(self, folder: Folder, name: str) -> None:
         """Remove an empty folder; raises EWRITE_FAILED where it is not empty."""
-        self._do("rmdir", folder.shown(name), lambda: os.rmdir(name, dir_fd=folder.descriptor))
+        self.operation("rmdir", folder.shown(name), lambda: os.rmdir(name, dir_fd=folder.descriptor))
 
 
 class _Held(Exception):
@@ -400,15 +309,3 @@ def _read_all(descriptor: int, limit: int) -> bytes:
         pieces.append(piece)
         left -= len(piece)
     return b"".join(pieces)
-
-
-def _added_to(path: str) -> Refusal:
-    return write_failed(f"{path} was added to by another program; the row of the refused write stays in it")
-
-
-def failed(path: str, error: OSError) -> Refusal:
-    """EWRITE_FAILED in the words of an operating system error."""
-    what = shown_path(os.fsencode(path)) or "the memory root"
-    if error.errno == errno.ELOOP or (error.errno == errno.ENOTDIR):
-        return write_failed(f"{what} is a symbolic link, or no folder where one belongs; writes follow no link")
-    return write_failed(f"{what}: {error.strerror}; nothing was written")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import io
 import os
 import shutil
-import sys
 from typing import Any
 
 import typer
@@ -13,7 +14,7 @@ import typer
 from cortex_tools import __version__
 from cortex_tools.contract.errors import EXIT_STATUS, SUCCESS
 from cortex_tools.contract.options import COMMANDS, EXECUTABLES, SUBCOMMANDS, Command, Option
-from cortex_tools.files.stdio import OutputError, write_all
+from cortex_tools.files.stdio import STDOUT, write_all
 
 _NARROWEST = 60
 
@@ -29,14 +30,19 @@ def show(name: str, argv: list[str]) -> int:
     app.command(help=_description(declared))(_callback(declared))
     if shutil.get_terminal_size().columns < _NARROWEST:
         os.environ["COLUMNS"] = str(_NARROWEST)  # better wrapped by the terminal than options cut short
-    try:
+    page = _Page()
+    with contextlib.redirect_stdout(page):
         app(args=["--help"], prog_name=shown_name, standalone_mode=False)
-        sys.stdout.flush()
-    except OSError as error:
-        raise OutputError(error.strerror) from None
-    # Past Typer, whose line wrapping would break a pipeline that is to be pasted.
-    write_all(_closing(shown_name, declared).encode())
+    # The closing is past Typer, whose line wrapping would break a pipeline that is to be pasted.
+    write_all((page.getvalue() + _closing(shown_name, declared)).encode())
     return 0
+
+
+class _Page(io.StringIO):
+    """Collects what Typer prints, in colour where standard output would show it."""
+
+    def isatty(self) -> bool:
+        return os.isatty(STDOUT)
 
 
 def _topic(name: str, argv: list[str]) -> Command:
