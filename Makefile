@@ -30,7 +30,7 @@ test: $(VENV)/test-tools ## lint, types and every test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/test-tools
 	$(BIN)/ruff check .
