@@ -136,9 +136,7 @@ class SegmentReader:
                     item.line = None  # written anew: what a foreign filter wrote may say more than its value
                 yield item
         if self._number == 0:
-            raise integrity_error(
-                "standard input holds nothing: the filter before failed, or let no line through"
-            )
+            raise integrity_error("standard input holds nothing: the filter before failed, or let no line through")
 
     def upstream_error(self) -> CortexError | None:
         """The first error line in what is left: the furthest upstream failure wins over a finding of ours."""
