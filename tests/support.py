@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import cortex_tools
+from cortex_tools.contract.options import EXECUTABLES
 
 BIN = Path(os.environ.get("CORTEX_TEST_BIN") or Path(sys.executable).parent)  # the installed executables
 PACKAGE = Path(cortex_tools.__file__).parent
@@ -51,6 +52,11 @@ def shell(
     return subprocess.run(
         ["sh", "-c", script], input=input, capture_output=True, env=env or environment(), timeout=120, **options
     )
+
+
+def with_options(name: str, arguments: list[Any], *options: Any) -> list[Any]:
+    """`options` added to `arguments`: before them where they are a foreign command, which ends the options."""
+    return [*options, *arguments] if EXECUTABLES[name].ends_options else [*arguments, *options]
 
 
 def write_corpus(root: Path, files: dict[str, str | bytes]) -> Path:

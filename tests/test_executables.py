@@ -15,7 +15,7 @@ import pytest
 from cortex_tools import __version__
 from cortex_tools.contract.errors import EXIT_STATUS
 from cortex_tools.contract.options import EXECUTABLES
-from tests.support import BIN, SAMPLE, environment, failure, run, shell
+from tests.support import BIN, SAMPLE, environment, failure, run, shell, with_options
 
 # Name: arguments that succeed, and the stream it reads ("" for what reads none).  ROOT stands for the corpus.
 READ_SIDE = {
@@ -29,6 +29,7 @@ READ_SIDE = {
     "cortex-expand": (["idea-tension-logger"], "records"),
     "cortex-digest": ([], "records"),
     "cortex-card": ([], "records"),
+    "cortex-through": (["cat"], "records"),
     "cortex-envelope": (["status"], "records"),
 }
 ALL = list(READ_SIDE)
@@ -163,7 +164,7 @@ BAD_ARGUMENTS = {
 @pytest.mark.parametrize("name", ALL)
 def test_a_bad_option_is_invalid_input(name: str, case: str, streams: Streams) -> None:
     arguments, data = command_line(name, streams)
-    done = run(name, *arguments, *BAD_ARGUMENTS[case], input=data)
+    done = run(name, *with_options(name, arguments, *BAD_ARGUMENTS[case]), input=data)
     message = refused(done, name, "invalid_input")
     assert "is not an option of" in message and b"loom" not in done.stdout + done.stderr
     assert case != "unknown" or "--no-such-option" in message
@@ -176,11 +177,13 @@ def test_a_value_option_without_its_value_or_given_twice_is_invalid_input(name: 
     for option in options:
         if option.values and option.kind not in ("any", "refusal"):
             for words in ([option.name], [option.name, ""], [option.name, "--unsealed"]):
-                done = run(name, *arguments, *words, input=data)
+                given = words if EXECUTABLES[name].ends_options else [*arguments, *words]
+                done = run(name, *given, input=data)
                 assert option.name in refused(done, name, "invalid_input")
         if not option.repeatable:
             value = ["1"] * option.values
-            done = run(name, *arguments, option.name, *value, option.name, *value, input=data)
+            twice = with_options(name, arguments, *[option.name, *value] * 2)
+            done = run(name, *twice, input=data)
             assert "twice" in refused(done, name, "invalid_input")
             break  # the grammar is one: the rest of the table is its own test's
 

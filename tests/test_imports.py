@@ -74,6 +74,7 @@ STAGES = {
     "cortex-expand": ["idea-tension-logger"],
     "cortex-digest": [],
     "cortex-card": [],
+    "cortex-through": ["cat"],
     "cortex-envelope": ["status"],
 }
 

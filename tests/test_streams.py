@@ -26,7 +26,7 @@ from xxhash import xxh3_64_hexdigest
 from cortex_tools.contract.errors import EXIT_STATUS, CortexError
 from cortex_tools.domain.records import CARD_KEYS, PROVENANCE_KEYS, RECORD_KEYS
 from cortex_tools.streams import lines as line_kinds
-from tests.support import BIN, SAMPLE, SCHEMAS, environment, failure, note, row, shell, write_corpus
+from tests.support import BIN, SAMPLE, SCHEMAS, environment, failure, note, row, shell, with_options, write_corpus
 
 SCHEMA = json.loads((SCHEMAS / "cortex-stream-v1.schema.json").read_text())
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -41,6 +41,7 @@ READERS = {
     "cortex-expand": (["a"], "records"),
     "cortex-digest": ([], "records"),
     "cortex-card": ([], "records"),
+    "cortex-through": (["cat"], "records"),
     "cortex-envelope": (["status"], "records"),
 }
 READING = [pytest.param(name, id=name) for name in READERS]
@@ -717,6 +718,7 @@ USAGE_ERRORS = {
     "cortex-expand": ["a", "b"],
     "cortex-digest": ["a"],
     "cortex-card": ["--unsealed", "--unsealed"],
+    "cortex-through": ["--accept", "256", "cat"],
     "cortex-envelope": ["search", "--page", "0"],
 }
 
@@ -798,7 +800,10 @@ def test_every_reading_stage_takes_an_unsealed_stream(name: str, odd: Streams) -
     wrong_seal = _reseal(lines, lines=7)
     whole, *others = batch(
         [([name, *arguments], odd[reads])]
-        + [([name, *arguments, "--unsealed"], b"".join(one)) for one in (lines[:-1], wrong_seal, [lines[-1], *lines])]
+        + [
+            ([name, *with_options(name, arguments, "--unsealed")], b"".join(one))
+            for one in (lines[:-1], wrong_seal, [lines[-1], *lines])
+        ]
     )
     for done in others:
         assert done.returncode == 0 and (name + WARNING).encode() in done.stderr
@@ -822,7 +827,7 @@ def test_unsealed_obeys_error_lines_wherever_they_stand(name: str, odd: Streams)
     jobs = []
     for form in forms:
         jobs += [[form], [*lines, form], [form, *lines], [*lines[:2], form, *lines[2:]], [lines[0], b"no JSON\n", form]]
-    done = batch([([name, *arguments, "--unsealed"], b"".join(job)) for job in jobs])
+    done = batch([([name, *with_options(name, arguments, "--unsealed")], b"".join(job)) for job in jobs])
     assert [outcome.returncode for outcome in done] == [3] * len(jobs)
     for outcome in done:
         if name == "cortex-envelope":
@@ -890,7 +895,7 @@ def test_unsealed_still_refuses_garbage(name: str, odd: Streams) -> None:
     arguments, reads = READERS[name]
     corpus = split_lines(odd[reads])[0]
     garbage = [value if isinstance(value, bytes) else json.dumps(value).encode() for value in GARBAGE.values()]
-    done = batch([([name, *arguments, "--unsealed"], corpus + line + b"\n") for line in garbage])
+    done = batch([([name, *with_options(name, arguments, "--unsealed")], corpus + line + b"\n") for line in garbage])
     for case, outcome in zip(GARBAGE, done, strict=True):
         message = refused(outcome, name)
         assert "line 2" in message, case
@@ -901,7 +906,7 @@ def test_unsealed_still_refuses_garbage(name: str, odd: Streams) -> None:
 @pytest.mark.parametrize("name", ["cortex-select", "cortex-rank", "cortex-digest", "cortex-card", "cortex-envelope"])
 def test_unsealed_still_judges_duplicate_ids(name: str, odd: Streams) -> None:
     lines = split_lines(odd.records)
-    (done,) = batch([([name, *READERS[name][0], "--unsealed"], b"".join([*lines, lines[3]]))])
+    (done,) = batch([([name, *with_options(name, READERS[name][0], "--unsealed")], b"".join([*lines, lines[3]]))])
     assert "stands in" in refused(done, name)
 
 

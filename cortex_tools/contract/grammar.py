@@ -38,6 +38,7 @@ def parse(command: Command, arguments: list[str]) -> Arguments:
     """
     options: dict[str, str | bool | list[str]] = {}
     positionals: list[str] = []
+    arguments, foreign = own_words(command, arguments)
     at = 0
     while at < len(arguments):
         argument = arguments[at]
@@ -63,7 +64,23 @@ def parse(command: Command, arguments: list[str]) -> Arguments:
             options.setdefault(argument, []).extend(values)  # type: ignore[union-attr]
         else:
             options[argument] = values[0] if option.values == 1 else values
-    return Arguments(options, positionals)
+    return Arguments(options, positionals + foreign)
+
+
+def own_words(command: Command, arguments: list[str]) -> tuple[list[str], list[str]]:
+    """The arguments that are the executable's own, and those of the foreign command that it is to run.
+
+    The foreign command begins with the first word that is no option, or after `--`.
+    """
+    if not command.ends_options:
+        return arguments, []
+    at = 0
+    while at < len(arguments) and arguments[at].startswith("--"):
+        if arguments[at] == "--":
+            return arguments[:at], arguments[at + 1 :]
+        option = command.options.get(arguments[at])
+        at += 1 + (option.values if option else 0)
+    return arguments[:at], arguments[at:]
 
 
 def _usable(kind: str, values: list[str]) -> bool:
@@ -108,6 +125,8 @@ def count_positionals(command: Command, positionals: list[str]) -> None:
     number = len(positionals)
     if least <= number <= most:
         return
+    if command.ends_options:
+        raise invalid_input(f"{command.name} needs a command to run; for example: {command.examples[0]}")
     if most == 0:
         raise invalid_input(f"{command.name} takes no argument besides its options, {number} given")
     wanted = f"exactly one {metavar}" if least == most == 1 else f"{least} to {most} of {metavar}"

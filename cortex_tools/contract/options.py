@@ -86,10 +86,22 @@ class Command:
 
     `positionals` is (metavar, least, most); `values` names, in the contract's order, what is judged
     once the corpus has proved sound ("query" stands for the positional).  `statuses` are the exit statuses of
-    an executable that has its own; None means the contract's.
+    an executable that has its own; None means the contract's.  `ends_options` says that the first positional
+    ends the options: from there on all belongs to a foreign command.
     """
 
-    __slots__ = ("examples", "name", "options", "positionals", "reads", "statuses", "summary", "values", "writes")
+    __slots__ = (
+        "ends_options",
+        "examples",
+        "name",
+        "options",
+        "positionals",
+        "reads",
+        "statuses",
+        "summary",
+        "values",
+        "writes",
+    )
 
     def __init__(
         self,
@@ -103,8 +115,10 @@ class Command:
         writes: str = "",
         examples: tuple[str, ...] = (),
         statuses: dict[int, str] | None = None,
+        ends_options: bool = False,
     ) -> None:
         self.name = name
+        self.ends_options = ends_options
         self.summary = summary
         self.statuses = statuses
         self.options = {option.name: option for option in options}
@@ -299,6 +313,30 @@ EXECUTABLES = {
             examples=(
                 "cortex-scan | cortex-strip | cortex-card | jq 'select(.kind==\"card\").est_tokens'",
                 "cortex-scan | cortex-strip | cortex-select --valid | cortex-card | cortex-envelope search",
+            ),
+        ),
+        Command(
+            "cortex-through",
+            "send the record and card lines through a foreign filter, and seal what comes back",
+            (
+                Option(
+                    "--accept",
+                    "count",
+                    "STATUS",
+                    "take this exit status of the filter for success, too, as 1 of grep (repeatable)",
+                    low=1,
+                    high=255,
+                    repeatable=True,
+                ),
+                UNSEALED,
+            ),
+            positionals=("CMD [ARGUMENT...]", 1, limits.PAGE),
+            ends_options=True,
+            reads="any stream; the filter reads its record and card lines alone",
+            writes="all other lines, and then what the filter wrote, each line checked",
+            examples=(
+                "cortex-scan | cortex-strip | cortex-through jq -c 'select(.related != [])' | cortex-rank \"loom\"",
+                'cortex-scan | cortex-strip | cortex-card | cortex-through --accept 1 grep \'"type":"log"\'',
             ),
         ),
         Command(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import time
+from functools import partial
 
 from cortex_tools.files import interrupts  # isort: skip (first, so that Ctrl-C is quiet from here on)
 from cortex_tools.contract.errors import SUCCESS, CortexError, integrity_error, invalid_input
-from cortex_tools.contract.grammar import Arguments, check_utf8, count_positionals, parse
+from cortex_tools.contract.grammar import Arguments, check_utf8, count_positionals, own_words, parse
 from cortex_tools.contract.options import EXECUTABLES, Command
 from cortex_tools.domain.records import Record
 from cortex_tools.files.stdio import (
@@ -25,10 +26,11 @@ from cortex_tools.stages import registry
 from cortex_tools.stages.base import Stage
 from cortex_tools.stages.census import Census
 from cortex_tools.streams.lines import Corpus, Item, Seal, failure
-from cortex_tools.streams.segments import SegmentReader, SegmentWriter
+from cortex_tools.streams.segments import SegmentReader, SegmentWriter, merged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import NoReturn
 
 CANNOT_WRITE = 1
@@ -40,11 +42,12 @@ def main(name: str) -> NoReturn:
     argv = text_arguments(sys.argv[1:])
     if name == "cortex-write":
         interrupts.raise_on_interrupt()
+    own, _ = own_words(EXECUTABLES[name], argv)
     try:
-        if "--help" in argv or "--version" in argv:
+        if "--help" in own or "--version" in own:
             from cortex_tools.manual.help import show
 
-            status = show(name, argv)
+            status = show(name, own)
         else:
             status = _envelope(argv) if name == "cortex-envelope" else _stage(name, argv)
     except OutputError as error:
@@ -89,7 +92,8 @@ def _fail(name: str, error: CortexError, writer: SegmentWriter) -> int:
 
 def _arguments(command: Command, argv: list[str]) -> Arguments:
     arguments = parse(command, argv)
-    check_utf8(arguments)
+    if not command.ends_options:  # a foreign command gets its bytes as they are
+        check_utf8(arguments)
     count_positionals(command, arguments.positionals)
     return arguments
 
@@ -100,21 +104,25 @@ def _run(name: str, arguments: Arguments, writer: SegmentWriter) -> None:
 
         scan.run(arguments, writer)
         return
-    stage = None if name == "cortex-strip" else registry.build(name, arguments, now_ms())
+    work: Callable[[SegmentReader, SegmentWriter], None]
+    if name == "cortex-strip":
+        from cortex_tools.stages import strip
+
+        work = partial(strip.run, arguments)
+    elif name == "cortex-through":
+        from cortex_tools.stages import through
+
+        work = through.build(arguments).run
+    else:
+        stage = registry.build(name, arguments, now_ms())
+        work = partial(_gather if stage.gathers else _pass_on, stage)
     _refuse_terminal(EXECUTABLES[name])
-    reader = SegmentReader(STDIN, unsealed=arguments.flag("--unsealed"), complete=stage is not None)
+    reader = SegmentReader(STDIN, unsealed=arguments.flag("--unsealed"), complete=name != "cortex-strip")
     if arguments.flag("--unsealed"):
         _warn_unsealed(name)
         writer.unsealed = True
     try:
-        if stage is None:
-            from cortex_tools.stages import strip
-
-            strip.run(arguments, reader, writer)
-        elif stage.gathers:
-            _gather(stage, reader, writer)
-        else:
-            _pass_on(stage, reader, writer)
+        work(reader, writer)
     except CortexError as error:
         # A finding of our own gives way to a failure further upstream that has not been read yet.
         raise error if error.stage else reader.upstream_error() or error from None
@@ -169,7 +177,7 @@ def _gather(stage: Stage, reader: SegmentReader, writer: SegmentWriter) -> None:
     answer = stage.finish()
     first = next(answer, None)  # a failure comes before anything is written
     if heads:
-        writer.write(_merged(heads))
+        writer.write(merged(heads))
     for item in others:
         writer.write(item)
     if first is not None:
@@ -177,12 +185,6 @@ def _gather(stage: Stage, reader: SegmentReader, writer: SegmentWriter) -> None:
     for item in answer:
         writer.write(item)
     writer.seal()
-
-
-def _merged(heads: list[Corpus]) -> Corpus:
-    """The head of the one segment that comes of several."""
-    files, size = sum(head.files for head in heads), sum(head.bytes for head in heads)
-    return Corpus(heads[0].root, heads[0].listing, 1, 1, files, size)
 
 
 def _take(stage: Stage, item: Item, census: Census, writer: SegmentWriter) -> None:

@@ -130,14 +130,17 @@ def failure(error: CortexError, stage: str) -> Failure:
     return Failure(error.code, safe_message(error), error.stage or stage)
 
 
-def decode(line: bytes, where: str) -> Item:
-    """The value of one line; raises integrity_error, naming `where`, for anything that is none."""
+def decode(line: bytes, where: str, advice: str = "feed the stage from another one") -> Item:
+    """The value of one line; raises integrity_error, naming `where`, for anything that is none.
+
+    `advice` says what to do about what is no line at all.
+    """
     try:
         fields = _decode(line.decode("utf-8"))
         kind = fields.pop("kind")
         read = _READERS[kind]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise integrity_error(f"{where} is no line of a Cortex stream; feed the stage from another one") from None
+        raise integrity_error(f"{where} is no line of a Cortex stream; {advice}") from None
     try:
         item: Item = read(fields)
         if may_hold_tag_bytes(line):

@@ -150,6 +150,12 @@ class SegmentReader:
         return None
 
 
+def merged(heads: list[Corpus]) -> Corpus:
+    """The head of the one segment that comes of several."""
+    files, size = sum(head.files for head in heads), sum(head.bytes for head in heads)
+    return Corpus(heads[0].root, heads[0].listing, 1, 1, files, size)
+
+
 def _error_in(line: bytes) -> CortexError | None:
     try:
         item = decode(line, "a line")
