@@ -30,7 +30,7 @@ from tests.support import BIN, SAMPLE, SCHEMAS, environment, failure, note, row,
 
 SCHEMA = json.loads((SCHEMAS / "cortex-stream-v1.schema.json").read_text())
 VALIDATOR = Draft202012Validator(SCHEMA)
-KINDS = ("corpus", "file", "record", "card", "anchor", "expansion", "digest", "result", "error", "seal")
+KINDS = ("corpus", "file", "record", "card", "explanation", "anchor", "expansion", "digest", "result", "error", "seal")
 
 # Every stage that reads, with arguments that succeed on `Streams`, and the stream that it reads.
 READERS = {
@@ -282,6 +282,7 @@ def everything_written(streams: Streams) -> list[bytes]:
         ["cortex-select", "--at", "2019-01-01", "--limit", "3"],
         ["cortex-rank", "loom", "--recency", "0.1"],
         ["cortex-rank", "loom", "--bodies"],
+        ["cortex-rank", "loom 織機", "--tokens", "unicode", "--explain", "--recency", "0.1"],
         ["cortex-rank", "loom", "--recency", "1e308"],  # overflows: an error line
         ["cortex-window", "--anchor", ids[0]],
         ["cortex-window", "--anchor", "9999-12-31T23:59:59-23:59", "--bodies"],  # answered as year 10000
@@ -296,7 +297,7 @@ def everything_written(streams: Streams) -> list[bytes]:
     scan = ["cortex-scan", "--memory-root", str(streams.root)]
     jobs = [([*scan, "--parts", "50"], b""), (["cortex-scan", "--memory-root", "/dev/null"], b"")]
     done = batch(jobs + [(argv, streams.records) for argv in on_records])
-    again = [(["cortex-strip"], done[0].stdout), (["cortex-card"], done[5].stdout), (["cortex-card"], done[10].stdout)]
+    again = [(["cortex-strip"], done[0].stdout), (["cortex-card"], done[6].stdout), (["cortex-card"], done[11].stdout)]
     return [streams.listing, streams.records, *(one.stdout for one in done + batch(again))]
 
 
@@ -321,7 +322,11 @@ def test_every_line_of_every_stage_has_the_form_of_its_kind(corpus: str, written
         if value["kind"] == "expansion":
             assert all(tuple(item) == CARD_KEYS for item in value["items"])
         compact = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-        assert line == compact or value["kind"] in ("card", "expansion")  # whose scores are the contract's numbers
+        assert line == compact or value["kind"] in (
+            "card",
+            "expansion",
+            "explanation",
+        )  # whose scores are the contract's numbers
     assert kinds == {*KINDS} - {"result"}
     for stream in written:
         for segment in segments(stream):

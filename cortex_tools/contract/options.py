@@ -81,6 +81,11 @@ BODIES = _flag("--bodies", "write whole records instead of cards")
 FILTERS = (TYPE, SOURCE, SESSION, FROM, TO)
 
 
+def _any_of(option: Option) -> Option:
+    summary = f"{option.summary} (repeatable: any of these)"
+    return Option(option.name, option.kind, option.metavar, summary, repeatable=True)
+
+
 class Command:
     """A contract command or an executable: what it takes and what it is for.
 
@@ -243,7 +248,9 @@ EXECUTABLES = {
             (
                 _flag("--valid", "only records valid now"),
                 Option("--at", "time", "TIME", "only records valid at this timestamp"),
-                *FILTERS,
+                *(_any_of(option) for option in (TYPE, SOURCE, SESSION)),
+                FROM,
+                TO,
                 Option("--id", "any", "ID", "only this record (repeatable: any of these)", repeatable=True),
                 _count("--limit", "at most N records", 0, limits.PAGE, None),
                 UNSEALED,
@@ -252,20 +259,29 @@ EXECUTABLES = {
             writes="those that match",
             examples=(
                 "cortex-scan | cortex-strip | cortex-select --at 2024-05-01 --type idea | cortex-card",
+                "cortex-scan | cortex-strip | cortex-select --type idea --type log --limit 3 | cortex-card",
                 "cortex-scan | cortex-strip | cortex-select --id idea-vat-monitor | cortex-digest",
             ),
         ),
         Command(
             "cortex-rank",
             "rank records for a query with BM25, best first",
-            (RECENCY, BODIES, UNSEALED),
+            (
+                RECENCY,
+                Option("--tokens", "text", "SORT", "what a term is: ascii (default, the contract's) or unicode"),
+                _flag("--explain", "tell after each card what its score is made of (on a terminal: as a table)"),
+                BODIES,
+                UNSEALED,
+            ),
             positionals=("QUERY", 1, 1),
             values=("query", "--recency"),
             reads="record lines",
-            writes="card lines, best first",
+            writes="card lines, best first; with --explain an explanation line after each",
             examples=(
                 'cortex-scan | cortex-strip | cortex-select --valid | cortex-rank "loom" | jq -r .id',
                 'cortex-scan | cortex-strip | cortex-select --valid | cortex-rank "loom" --bodies | jq -r .content',
+                "cortex-scan | cortex-strip | cortex-rank \"loom tension\" --explain | jq 'select(.terms).terms'",
+                'cortex-scan | cortex-strip | cortex-rank "café" --tokens unicode',
             ),
         ),
         Command(
@@ -273,11 +289,12 @@ EXECUTABLES = {
             "the records created just before and after an anchor, in time order",
             (ANCHOR, BEFORE, AFTER, *FILTERS, BODIES, UNSEALED),
             values=("--anchor", "--from", "--to", "--before", "--after"),
-            reads="record lines",
+            reads="record lines (or cards, without --bodies)",
             writes="an anchor line and card lines",
             examples=(
                 "cortex-scan | cortex-strip | cortex-select --valid | cortex-window --anchor 2024-06-01",
                 "cortex-scan | cortex-strip | cortex-window --anchor idea-tension-logger --type log",
+                'cortex-scan | cortex-strip | cortex-rank "loom" | cortex-window --anchor 2024-06-01 --after 2',
             ),
         ),
         Command(

@@ -109,6 +109,26 @@ class Scorer:
                 total += idf * (frequency * (K1 + 1)) / (frequency + norm)
         return total
 
+    @property
+    def average(self) -> float:
+        """The average length of the records in terms, at least 1."""
+        return self._average
+
+    @property
+    def idf(self) -> list[float]:
+        """The inverse document frequency of each term."""
+        return self._idf
+
+    def shares(self, length: int, frequencies: tuple[int, ...]) -> list[float]:
+        """What each term adds to `score`: added up from the left they are that score, to the last bit."""
+        alone = [0] * len(frequencies)
+        shares = []
+        for term, frequency in enumerate(frequencies):
+            alone[term] = frequency
+            shares.append(self.score(length, tuple(alone)))
+            alone[term] = 0
+        return shares
+
 
 def with_recency(score: float, recency: float, updated_ms: int) -> float:
     """The ordering value of a record: its score plus the weighted time of its last update.

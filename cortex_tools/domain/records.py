@@ -162,6 +162,19 @@ class Card:
         self.est_tokens = est_tokens
         self.line: bytes | None = None
 
+    def fields(self) -> CardFields:
+        """All but the score."""
+        return (
+            self.id,
+            self.type,
+            self.created,
+            self.updated,
+            self.source,
+            self.session,
+            self.path,
+            self.est_tokens,
+        )
+
     def json(self) -> str:
         """The card as compact JSON."""
         head = json_text(

@@ -55,14 +55,38 @@ def time(option: Option, text: str | None) -> int | None:
 
 def query(text: str) -> str:
     """A query within its bounds, unchanged."""
+    _query_length(text)
+    terms = query_terms(text)
+    if not terms:
+        way_out = "; cortex-rank --tokens unicode finds words of any script, see cortex-plan search"
+        raise invalid_input(
+            "the query has no term to search for; a term is a run of ASCII letters and digits"
+            + (way_out if any(map(str.isalnum, text)) else "")
+        )
+    _number_of_terms(terms)
+    return text
+
+
+def query_in_words(text: str) -> list[str]:
+    """The words of any script in a query within its bounds, repeats included."""
+    from cortex_tools.domain.words import query_words  # not on the path of the contract's search
+
+    _query_length(text)
+    terms = query_words(text)
+    if not terms:
+        raise invalid_input("the query has no word to search for; a word is a run of letters and digits of any script")
+    _number_of_terms(terms)
+    return terms
+
+
+def _query_length(text: str) -> None:
     if utf16_length(text) > limits.QUERY_UNITS:
         raise invalid_input(f"the query is longer than {limits.QUERY_UNITS} characters; shorten it")
-    terms = len(query_terms(text))
-    if terms == 0:
-        raise invalid_input("the query has no term to search for; a term is a run of ASCII letters and digits")
-    if terms > limits.QUERY_TERMS:
-        raise invalid_input(f"the query has {terms} terms, more than {limits.QUERY_TERMS}; shorten it")
-    return text
+
+
+def _number_of_terms(terms: list[str]) -> None:
+    if len(terms) > limits.QUERY_TERMS:
+        raise invalid_input(f"the query has {len(terms)} terms, more than {limits.QUERY_TERMS}; shorten it")
 
 
 def required(option: Option, text: str | None) -> str:

@@ -31,6 +31,17 @@ class Stage:
         """What follows the last item.  Raises CortexError."""
         return iter(())
 
+    def prints(self, *, terminal: bool) -> bool:
+        """Whether the answer is `text`, for people or another program, and not a stream.
+
+        `terminal` tells whether it goes to one.
+        """
+        return False
+
+    def text(self) -> str:
+        """What is printed in place of a stream once the last item has been taken.  Raises CortexError."""
+        raise NotImplementedError
+
     def prepare(self, parts: int) -> None:
         """Called once before the corpus is split over `parts` processes."""
 

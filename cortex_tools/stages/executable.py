@@ -11,9 +11,9 @@ from cortex_tools.files import interrupts  # isort: skip (first, so that Ctrl-C 
 from cortex_tools.contract.errors import SUCCESS, CortexError, integrity_error, invalid_input
 from cortex_tools.contract.grammar import Arguments, check_utf8, count_positionals, own_words, parse
 from cortex_tools.contract.options import EXECUTABLES, Command
-from cortex_tools.domain.records import Record
 from cortex_tools.files.stdio import (
     STDIN,
+    STDOUT,
     OutputError,
     die_by_interrupt,
     ensure_descriptors,
@@ -115,7 +115,12 @@ def _run(name: str, arguments: Arguments, writer: SegmentWriter) -> None:
         work = through.build(arguments).run
     else:
         stage = registry.build(name, arguments, now_ms())
-        work = partial(_gather if stage.gathers else _pass_on, stage)
+        if stage.prints(terminal=os.isatty(STDOUT)):
+            from cortex_tools.stages import printing  # not on the path of a stream
+
+            work = partial(printing.run, stage)
+        else:
+            work = partial(_gather if stage.gathers else _pass_on, stage)
     _refuse_terminal(EXECUTABLES[name])
     reader = SegmentReader(STDIN, unsealed=arguments.flag("--unsealed"), complete=name != "cortex-strip")
     if arguments.flag("--unsealed"):
@@ -164,14 +169,13 @@ def _gather(stage: Stage, reader: SegmentReader, writer: SegmentWriter) -> None:
     for item in reader:
         if isinstance(item, Corpus):
             heads.append(item)
-        elif isinstance(item, Record):
-            census.take(item)
-            stage.take(item)
         elif isinstance(item, NoteFile):
             raise integrity_error("the stream lists notes that nobody has read; put cortex-strip before this stage")
         elif not isinstance(item, Seal):
             census.take(item)
-            others.append(item)
+            passed = stage.take(item)
+            if passed is not None:
+                others.append(passed)
     writer.unsealed = reader.unsealed
     census.check()
     answer = stage.finish()

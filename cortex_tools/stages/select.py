@@ -9,7 +9,7 @@ from cortex_tools.domain import filters, values
 from cortex_tools.domain.records import Card, Record
 from cortex_tools.domain.timestamps import parse_ms
 from cortex_tools.stages.base import Stage
-from cortex_tools.streams.lines import Item
+from cortex_tools.streams.lines import Explanation, Item
 
 _DECLARED = EXECUTABLES["cortex-select"]
 
@@ -36,8 +36,12 @@ class Select(Stage):
         self._at = at_ms
         self._ids = ids
         self._left = limit
+        self._kept: str | None = None
 
     def take(self, item: Item) -> Item | None:
+        if isinstance(item, Explanation):  # it stands behind its card, and goes with it
+            return item if item.id == self._kept else None
+        self._kept = None
         if isinstance(item, Record):
             if self._at is not None and not item.is_valid_at(self._at):
                 return None
@@ -58,4 +62,5 @@ class Select(Stage):
             if self._left == 0:
                 return None
             self._left -= 1
+        self._kept = item.id
         return item

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cortex_tools.contract.errors import not_found
+from cortex_tools.contract.errors import invalid_input, not_found
 from cortex_tools.contract.grammar import Arguments
 from cortex_tools.contract.options import EXECUTABLES
 from cortex_tools.domain import filters, values
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _DECLARED = EXECUTABLES["cortex-window"]
 
-# Of a record that passes the filters: created in ms, and the fields of its card.
+# Of what passes the filters: created in ms, and the fields of its card.
 Seen = tuple[int, CardFields]
 Partial = tuple[list[Seen], "tuple[int, str] | None"]
 
@@ -35,7 +35,7 @@ def build(arguments: Arguments, now_ms: int) -> Window:
 
 
 class Window(Stage):
-    """Measures when each record was created; at the end gives the anchor and the cards around it."""
+    """Measures when each record or card was created; at the end gives the anchor and the cards around it."""
 
     gathers = True
 
@@ -47,10 +47,14 @@ class Window(Stage):
         self._seen: list[Seen] = []
         self._found: tuple[int, str] | None = None
         self._bodies = Bodies() if bodies else None
+        self._cards: dict[int, Card] = {}
 
     def take(self, item: Item) -> Item | None:
         if not isinstance(item, Record):
-            return item
+            if not isinstance(item, Card):
+                return item
+            self._take_card(item)
+            return None
         if item.id == self._anchor:
             self._found = (item.created_ms, item.created)
         if self._filters.keep(item, item.created_ms):
@@ -58,6 +62,17 @@ class Window(Stage):
             if self._bodies is not None:
                 self._bodies.keep(item)
         return None
+
+    def _take_card(self, card: Card) -> None:
+        """A card keeps its place in time and its score: it is given back as it came."""
+        if self._bodies is not None:
+            raise invalid_input("cards carry no bodies; put cortex-window --bodies before cortex-rank or cortex-card")
+        created_ms = parse_ms(card.created) or 0
+        if card.id == self._anchor:
+            self._found = (created_ms, card.created)
+        if self._filters.keep(card, created_ms):
+            self._cards[len(self._seen)] = card
+            self._seen.append((created_ms, card.fields()))
 
     def partial(self) -> Partial:
         return self._seen, self._found
@@ -81,7 +96,7 @@ class Window(Stage):
             if self._bodies is not None:
                 yield self._bodies.give(number)
             else:
-                yield Card(*self._seen[number][1])
+                yield self._cards.get(number) or Card(*self._seen[number][1])
 
     def _around(self, at: int) -> list[int]:
         """Numbers of the records of the window, in order of created, then ID."""

@@ -12,6 +12,7 @@ from cortex_tools.contract.errors import EXIT_STATUS, CortexError, integrity_err
 from cortex_tools.contract.options import ADAPTERS
 from cortex_tools.domain.envelope import safe_message
 from cortex_tools.domain.expansion import Expansion
+from cortex_tools.domain.numbers import js_number
 from cortex_tools.domain.privacy import may_hold_tag, strip_private
 from cortex_tools.domain.records import CARD_KEYS, PROVENANCE_KEYS, RECORD_KEYS, Card, Record, json_text
 from cortex_tools.domain.text import is_blank, text_fault
@@ -97,7 +98,49 @@ class Failure:
         self.stage = stage
 
 
-Item = Corpus | NoteFile | Record | Card | Anchor | Expansion | Digest | Result | Failure | Seal
+class Explanation:
+    """What the score of the card before it is made of (cortex-rank --explain).
+
+    `terms` holds (term, document frequency, idf, frequency in the record, share) in the order of the
+    query; `length` is the record's and `average` that of all `records`, in terms, the latter at least 1.
+    The shares and `recency`, added up in this order, are `score`, unrounded.
+    """
+
+    kind = "explanation"
+    __slots__ = ("id", "records", "length", "average", "terms", "recency", "score")
+
+    def __init__(
+        self,
+        id: str,
+        records: int,
+        length: int,
+        average: float,
+        terms: list[tuple[str, int, float, int, float]],
+        recency: float,
+        score: float,
+    ) -> None:
+        self.id = id
+        self.records = records
+        self.length = length
+        self.average = average
+        self.terms = terms
+        self.recency = recency
+        self.score = score
+
+    def json(self) -> str:
+        """The explanation as compact JSON."""
+        terms = ",".join(
+            f'{{"term":{json_text(term)},"df":{df},"idf":{js_number(idf)},"tf":{tf},"share":{js_number(share)}}}'
+            for term, df, idf, tf, share in self.terms
+        )
+        return (
+            f'{{"id":{json_text(self.id)},"records":{self.records},"length":{self.length},'
+            f'"average":{js_number(self.average)},"terms":[{terms}],'
+            f'"recency":{js_number(self.recency)},"score":{js_number(self.score)}}}'
+        )
+
+
+Item = Corpus | NoteFile | Record | Card | Explanation | Anchor | Expansion | Digest | Result | Failure | Seal
 
 
 def encode(item: Item) -> bytes:
@@ -105,7 +148,7 @@ def encode(item: Item) -> bytes:
     line = getattr(item, "line", None)
     if line is not None:
         return bytes(line)
-    if isinstance(item, (Record, Card, Expansion)):
+    if isinstance(item, (Record, Card, Expansion, Explanation)):
         body = item.json()[1:]
     else:
         body = json_text(_plain(item))[1:]
@@ -199,6 +242,15 @@ def _whole(value: Any, least: int = 0) -> int:
     return value
 
 
+def _number(value: Any) -> float:
+    if type(value) not in (int, float):
+        raise _Fault
+    number = float(value)
+    if number - number != 0:
+        raise _Fault
+    return number
+
+
 def _hex(value: Any, digits: int) -> str:
     if not isinstance(value, str) or len(value) != digits or value.strip("0123456789abcdef"):
         raise _Fault
@@ -264,18 +316,32 @@ def _record(fields: dict[str, Any]) -> Record:
 def _card(fields: dict[str, Any]) -> Card:
     _shape(fields, CARD_KEYS)
     source, session, path = _provenance(fields)
-    score = fields["score"]
+    score = _number(fields["score"])
     created, updated = _text(fields["created"]), _text(fields["updated"])
     created_ms, updated_ms = parse_ms(created), parse_ms(updated)
-    if type(score) not in (int, float) or created_ms is None or updated_ms is None or updated_ms < created_ms:
-        raise _Fault
-    score = float(score)
-    if score - score != 0:
+    if created_ms is None or updated_ms is None or updated_ms < created_ms:
         raise _Fault
     identifier, type_ = _text(fields["id"]), _text(fields["type"])
     if is_blank(identifier):
         raise _Fault
     return Card(identifier, type_, created, updated, source, session, path, _whole(fields["est_tokens"]), score)
+
+
+def _explanation(fields: dict[str, Any]) -> Explanation:
+    _shape(fields, Explanation.__slots__)
+    if not isinstance(fields["terms"], list):
+        raise _Fault
+    terms = []
+    for term in fields["terms"]:
+        _shape(term, ("term", "df", "idf", "tf", "share"))
+        df, tf = _whole(term["df"]), _whole(term["tf"])
+        terms.append((_text(term["term"]), df, _number(term["idf"]), tf, _number(term["share"])))
+    records, length = _whole(fields["records"]), _whole(fields["length"])
+    average, recency, score = (_number(fields[name]) for name in ("average", "recency", "score"))
+    identifier = _text(fields["id"])
+    if is_blank(identifier):
+        raise _Fault
+    return Explanation(identifier, records, length, average, terms, recency, score)
 
 
 def _anchor(fields: dict[str, Any]) -> Anchor:
@@ -328,6 +394,7 @@ _READERS: dict[str, Callable[[dict[str, Any]], Item]] = {
     "file": _file,
     "record": _record,
     "card": _card,
+    "explanation": _explanation,
     "anchor": _anchor,
     "expansion": _expansion,
     "digest": _digest,
