@@ -7,6 +7,7 @@ stages in docs/streams.md). Nothing here imports anything: it is data on the pat
 from __future__ import annotations
 
 from cortex_tools.contract import limits
+from cortex_tools.contract.errors import EXIT_STATUS
 
 ADAPTERS = ("claude", "hermes", "codex", "subagent")
 DEFAULT_ROOT = "~/.claude/LIFEOS/MEMORY"
@@ -16,10 +17,11 @@ ROOT_VARIABLE = "CORTEX_MEMORY_ROOT"
 class Option:
     """One option. `kind` says how its value is judged: see `domain.values`.
 
-    `values` is how many arguments follow it: 0 makes it a flag.
+    `values` is how many arguments follow it: 0 makes it a flag.  `choices` are the words that the (first)
+    value can be, for completion; empty where it can be anything.
     """
 
-    __slots__ = ("default", "high", "kind", "low", "metavar", "name", "repeatable", "summary", "values")
+    __slots__ = ("choices", "default", "high", "kind", "low", "metavar", "name", "repeatable", "summary", "values")
 
     def __init__(
         self,
@@ -33,7 +35,9 @@ class Option:
         default: int | None = None,
         values: int = 1,
         repeatable: bool = False,
+        choices: tuple[str, ...] = (),
     ) -> None:
+        self.choices = choices
         self.name = name
         self.kind = kind
         self.metavar = metavar
@@ -54,7 +58,7 @@ def _count(name: str, summary: str, low: int, high: int, default: int | None) ->
 
 
 MEMORY_ROOT = Option("--memory-root", "path", "DIR", f"memory root (else ${ROOT_VARIABLE}, else {DEFAULT_ROOT})")
-ADAPTER = Option("--adapter", "adapter", "NAME", "who is calling: " + ", ".join(ADAPTERS))
+ADAPTER = Option("--adapter", "adapter", "NAME", "who is calling: " + ", ".join(ADAPTERS), choices=ADAPTERS)
 TYPE = Option("--type", "text", "TYPE", "only records of exactly this type")
 SOURCE = Option("--source", "text", "SOURCE", "only records of exactly this provenance.source")
 SESSION = Option("--session", "text", "SESSION", "only records of exactly this provenance.session")
@@ -89,10 +93,11 @@ def _any_of(option: Option) -> Option:
 class Command:
     """A contract command or an executable: what it takes and what it is for.
 
-    `positionals` is (metavar, least, most); `values` names, in the contract's order, what is judged
-    once the corpus has proved sound ("query" stands for the positional).  `statuses` are the exit statuses of
-    an executable that has its own; None means the contract's.  `ends_options` says that the first positional
-    ends the options: from there on all belongs to a foreign command.
+    `positionals` is (metavar, least, most), the metavar as `manual.usage` reads it: ` | ` between
+    alternatives, lower case for words that stand for themselves.  `values` names, in the contract's
+    order, what is judged once the corpus has proved sound ("query" stands for the positional).  `statuses`
+    are the exit statuses of an executable that has its own; None means the contract's.  `ends_options` says
+    that the first positional ends the options: from there on all belongs to a foreign command.
     """
 
     __slots__ = (
@@ -206,7 +211,7 @@ EXECUTABLES = {
             "cortex",
             "verifiable search over a folder of Markdown and JSONL notes, behind a privacy boundary",
             (),
-            positionals=("COMMAND", 1, 1),
+            positionals=("COMMAND [OPTION...]", 1, 1),
             reads="the notes below the memory root",
             writes="one JSON envelope",
             examples=('cortex search "loom"', "cortex get idea-tension-logger | jq -r '.data.items[].content'"),
@@ -215,7 +220,7 @@ EXECUTABLES = {
             "cortex-plan",
             "print the shell pipeline that a contract command stands for",
             (),
-            positionals=("COMMAND", 1, 1),
+            positionals=("COMMAND [OPTION...]", 1, 1),
             reads="nothing",
             writes="a shell pipeline, one stage a line; for a command line without a plan, its failure envelope",
             examples=('cortex-plan search "loom" --type idea', 'sh -c "$(cortex-plan status)"'),
@@ -363,7 +368,12 @@ EXECUTABLES = {
                 PAGE,
                 PAGE_SIZE,
                 Option(
-                    "--refuse", "refusal", "CODE MESSAGE", "refuse with this error if the stream is sound", values=2
+                    "--refuse",
+                    "refusal",
+                    "CODE MESSAGE",
+                    "refuse with this error if the stream is sound",
+                    values=2,
+                    choices=tuple(EXIT_STATUS),
                 ),
                 _flag("--schema", "print the envelope's JSON Schema and read nothing"),
                 UNSEALED,

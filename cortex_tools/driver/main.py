@@ -56,7 +56,22 @@ def _run(name: str, work: Callable[[list[str]], int]) -> NoReturn:
 def _answer(argv: list[str]) -> int:
     if argv[:1] in (["remember"], ["propose"]):
         interrupts.raise_on_interrupt()
+    if argv[:1] == ["--completion"]:
+        return _print_completion(argv)
     return _print(respond(argv, Runtime(), measure_with_workers))
+
+
+def _print_completion(argv: list[str]) -> int:
+    from cortex_tools.contract.errors import CortexError
+    from cortex_tools.domain import envelope
+    from cortex_tools.manual.completion import script
+
+    try:
+        text = script(argv[1:])
+    except CortexError as error:
+        return _print(envelope.failed(argv[0], error))
+    write_all(text.encode())
+    return 0
 
 
 def _print(result: Answer) -> int:
