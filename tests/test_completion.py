@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from cortex_tools.contract.errors import EXIT_STATUS
-from cortex_tools.contract.options import ADAPTERS, COMMANDS, EXECUTABLES
+from cortex_tools.contract.options import ADAPTERS, COMMANDS, EXECUTABLES, SHELLS
 from cortex_tools.manual import completion
-from cortex_tools.manual.usage import SHELLS, contexts, value
+from cortex_tools.manual.usage import contexts, value
 from tests.support import environment, failure, run
 
 # A command line up to the cursor, and all that can stand there.  FILES and FOLDERS are what lies in the working folder.
@@ -43,7 +43,8 @@ CASES: dict[str, set[str]] = {
     "cortex-envelope --refuse not_": {"not_found"},
     "cortex-through --acc": {"--accept"},
     "cortex-through --accept 1 cortex-sc": {"cortex-scan"},  # a foreign command
-    "cortex-through jq no": {FILES, FOLDERS},
+    "cortex-through cat no": {FILES, FOLDERS},
+    "cortex-through cat --uns": set(),
     "cortex-write ": {"remember", "propose"},
     "cortex-write --adapter claude re": {"remember"},
     "cortex-proposals ": {"list", "show", "approve", "reject"},

@@ -14,7 +14,7 @@ import pytest
 
 from cortex_tools import __version__
 from cortex_tools.contract.errors import EXIT_STATUS
-from cortex_tools.contract.options import EXECUTABLES
+from cortex_tools.contract.options import COMMANDS, EXECUTABLES
 from tests.support import BIN, SAMPLE, environment, failure, run, shell, with_options
 
 # Name: arguments that succeed, and the stream it reads ("" for what reads none).  ROOT stands for the corpus.
@@ -173,7 +173,8 @@ def test_a_bad_option_is_invalid_input(name: str, case: str, streams: Streams) -
 @pytest.mark.parametrize("name", ALL)
 def test_a_value_option_without_its_value_or_given_twice_is_invalid_input(name: str, streams: Streams) -> None:
     arguments, data = command_line(name, streams)
-    options = [option for option in EXECUTABLES[name].options.values() if option.name not in arguments]
+    declared = COMMANDS[arguments[0]] if name in ("cortex", "cortex-plan") else EXECUTABLES[name]
+    options = [option for option in declared.options.values() if option.name not in arguments]
     for option in options:
         if option.values and option.kind not in ("any", "refusal"):
             for words in ([option.name], [option.name, ""], [option.name, "--unsealed"]):

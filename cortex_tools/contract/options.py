@@ -11,6 +11,7 @@ from cortex_tools.contract.errors import EXIT_STATUS
 
 ADAPTERS = ("claude", "hermes", "codex", "subagent")
 DEFAULT_ROOT = "~/.claude/LIFEOS/MEMORY"
+SHELLS = ("bash", "zsh", "fish")
 ROOT_VARIABLE = "CORTEX_MEMORY_ROOT"
 
 
@@ -210,7 +211,7 @@ EXECUTABLES = {
         Command(
             "cortex",
             "verifiable search over a folder of Markdown and JSONL notes, behind a privacy boundary",
-            (),
+            (Option("--completion", "text", "SHELL", f"print completion for {', '.join(SHELLS)}", choices=SHELLS),),
             positionals=("COMMAND [OPTION...]", 1, 1),
             reads="the notes below the memory root",
             writes="one JSON envelope",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from cortex_tools.contract.errors import invalid_input
-from cortex_tools.contract.options import EXECUTABLES
+from cortex_tools.contract.options import EXECUTABLES, SHELLS
 from cortex_tools.manual import bash, fish, zsh
-from cortex_tools.manual.usage import SHELLS
 
 
 def script(arguments: list[str]) -> str:

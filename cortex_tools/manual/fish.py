@@ -30,11 +30,13 @@ def _words(name: str, found: list[Context]) -> list[str]:
         cases.append(f"        else if contains -- $word {names}\n            set skip {number}")
     return [
         f"function {_function(name)}_words",
-        "    set -l skip 0",
+        "    set -l skip 0\n    set -l own 0",
         "    for word in (commandline -opc)[2..]",
         "        if test $skip -gt 0\n            set skip (math $skip - 1)",
+        # What follows a foreign command is its own, options and all.
+        *(["        else if test $own = 1\n            printf '%s\\n' $word"] if _is_foreign(found[0]) else []),
         *cases,
-        "        else if not string match -q -- '--*' $word\n            printf '%s\\n' $word",
+        "        else if not string match -q -- '--*' $word\n            printf '%s\\n' $word\n            set own 1",
         "        end\n    end\nend",
         # An option that was given, unless it is the one whose value is due.
         f"function {_function(name)}_given\n    set -l given (commandline -opc)",
@@ -54,9 +56,13 @@ def _context(name: str, context: Context, tables: list[str]) -> list[str]:
         here, before = f'{words}; not contains -- "$w[1]" {" ".join(tables)}', 0
     else:
         here, before = f"{words}; true", 0
-    lines = [_option(name, option, here) for option in context.options]
+    own = f"{here}; and test (count $w) -eq 0" if _is_foreign(context) else here
+    lines = [_option(name, option, own) for option in context.options]
     for values in context.alternatives:
         for number, one in enumerate(values):
+            if one.kind == FOREIGN:
+                lines.append(f"complete -c {name} -x -a {_quoted(_FOREIGN.format(_function(name)))}")
+                continue
             condition = f"{here}; and test (count $w) {'-ge' if one.repeats else '-eq'} {before + number}"
             if number and values[0].words:
                 condition += f'; and contains -- "$w[1]" {" ".join(values[0].words)}'
@@ -65,6 +71,14 @@ def _context(name: str, context: Context, tables: list[str]) -> list[str]:
             if not one.words and one.kind != FREE:
                 lines.append(f"complete -c {name} -n {_quoted(condition)} {_action(one)}")
     return lines
+
+
+# What fish would offer for the foreign command line alone.
+_FOREIGN = '(complete --do-complete=(string join " " -- (string escape -- ({}_words)) (commandline -ct)))'
+
+
+def _is_foreign(context: Context) -> bool:
+    return any(one.kind == FOREIGN for values in context.alternatives for one in values)
 
 
 def _option(name: str, option: Option, here: str) -> str:
@@ -85,7 +99,6 @@ def _action(one: Value) -> str:
     return {
         FILE: "-r -F",
         FOLDER: "-x -a '(__fish_complete_directories)'",
-        FOREIGN: "-x -a '(__fish_complete_subcommand)'",
     }[one.kind]
 
 

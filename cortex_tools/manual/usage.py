@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from cortex_tools.contract.options import COMMANDS, EXECUTABLES, SUBCOMMANDS, Command, Option
 
 FREE, FILE, FOLDER, FOREIGN = "free", "file", "folder", "foreign"
-SHELLS = ("bash", "zsh", "fish")
 HELP = Option("--help", "flag", "", "show what it does, its options, examples and exit statuses", values=0)
 VERSION = Option("--version", "flag", "", "show the version", values=0)
-COMPLETION = Option("--completion", "text", "SHELL", "print the completion script of a shell", choices=SHELLS)
 _FILES = ("REPORT", "FILE")
 
 
@@ -54,7 +52,7 @@ def contexts(name: str) -> list[Context]:
     tables = subcommands(name)
     # `cortex search --help` is refused by the contract's grammar: help and version come first there or not at all.
     contract = name in ("cortex", "cortex-plan")
-    first = (*declared.options.values(), HELP, VERSION, *([COMPLETION] if name == "cortex" else []))
+    first = (*declared.options.values(), HELP, VERSION)
     found = [Context((name,), first, _alternatives(declared), declared.summary)]
     for word, table in tables.items():
         options = (*table.options.values(), *(() if contract else (HELP,)))
