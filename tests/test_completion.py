@@ -38,6 +38,7 @@ CASES: dict[str, set[str]] = {
     "cortex-plan rebuild --from": {"--from-canonical"},
     "cortex-select --id a --i": {"--id"},  # repeatable
     "cortex-select --valid --va": set(),
+    "cortex-rank loom --tokens u": {"unicode"},
     "cortex-envelope ": set(COMMANDS),
     "cortex-envelope --refuse ": set(EXIT_STATUS),
     "cortex-envelope --refuse not_": {"not_found"},

@@ -274,7 +274,13 @@ EXECUTABLES = {
             "rank records for a query with BM25, best first",
             (
                 RECENCY,
-                Option("--tokens", "text", "SORT", "what a term is: ascii (default, the contract's) or unicode"),
+                Option(
+                    "--tokens",
+                    "text",
+                    "SORT",
+                    "what a term is: ascii (default, the contract's) or unicode",
+                    choices=("ascii", "unicode"),
+                ),
                 _flag("--explain", "tell after each card what its score is made of (on a terminal: as a table)"),
                 BODIES,
                 UNSEALED,
