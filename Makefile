@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SAMPLE := cortex_tools/sample
+SOAK_SECONDS ?= 1500
+SOAK_SEED ?= 1
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test soak lint bench clean
 
 # Installed as a user would install it, not as an editable checkout: the tests run what ships.
 $(VENV)/installed: pyproject.toml $(shell find bin cortex_tools -type f -not -name '*.pyc')
@@ -19,6 +21,12 @@ $(VENV)/test-tools: pyproject.toml $(VENV)/installed
 	rm -rf build *.egg-info
 	touch $@ $(VENV)/installed
 
+# The fuzzer has no build for every Python and machine; without it the soak does with hypothesis, and says so.
+$(VENV)/soak-tools: pyproject.toml $(VENV)/test-tools
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check '.[soak]' || echo 'soak: not all tools could be had'
+	rm -rf build *.egg-info
+	touch $@ $(VENV)/installed $(VENV)/test-tools
+
 demo: $(VENV)/installed ## set up, then search the sample corpus
 	@echo '$$ cortex search "loom tension" --page-size 3'
 	@$(BIN)/cortex search "loom tension" --page-size 3 --memory-root $(SAMPLE)
@@ -31,6 +39,9 @@ test: $(VENV)/test-tools ## lint, types and every test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n auto
+
+soak: $(VENV)/soak-tools ## long searches for counterexamples: under 30 minutes, no network
+	$(BIN)/python -m tests.soak --seconds $(SOAK_SECONDS) --seed $(SOAK_SEED)
 
 lint: $(VENV)/test-tools
 	$(BIN)/ruff check .
