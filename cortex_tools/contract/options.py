@@ -312,14 +312,15 @@ EXECUTABLES = {
         Command(
             "cortex-expand",
             "walk the related links breadth-first from one record, within a node and a token budget",
-            (MAX_NODES, MAX_TOKENS, UNSEALED),
+            (MAX_NODES, MAX_TOKENS, _flag("--dot", "print the walk as a graph for Graphviz, and no stream"), UNSEALED),
             positionals=("ID", 1, 1),
             values=("--max-nodes", "--max-tokens"),
             reads="record lines",
-            writes="the same lines and one expansion line",
+            writes="the same lines and one expansion line; with --dot a graph alone",
             examples=(
                 "cortex-scan | cortex-strip | cortex-select --valid | cortex-expand idea-tension-logger | tail -n 2",
                 "cortex-scan | cortex-strip | cortex-expand idea-tension-logger | cortex-card | cortex-envelope search",
+                "cortex-scan | cortex-strip | cortex-select --valid | cortex-expand idea-tension-logger --dot",
             ),
         ),
         Command(

@@ -68,11 +68,11 @@ def _stage(name: str, argv: list[str]) -> int:
     try:
         _run(name, _arguments(EXECUTABLES[name], argv), writer)
     except CortexError as error:
-        return _fail(name, error, writer)
+        return _fail(name, error, writer, argv)
     except (OutputError, KeyboardInterrupt):
         raise
     except Exception as error:  # noqa: BLE001 (the last guard of the process)
-        return _fail(name, _unexpected(error), writer)
+        return _fail(name, _unexpected(error), writer, argv)
     return SUCCESS
 
 
@@ -81,10 +81,12 @@ def _unexpected(error: Exception) -> CortexError:
     return CortexError("internal_error", f"an unexpected {type(error).__name__} stopped the stage")
 
 
-def _fail(name: str, error: CortexError, writer: SegmentWriter) -> int:
+def _fail(name: str, error: CortexError, writer: SegmentWriter, argv: list[str]) -> int:
     line = failure(error, name)
     if error.stage is None:
         say(f"{name}: {line.code}: {line.message}")
+    if name == "cortex-expand" and "--dot" in argv:
+        return error.status  # who reads a graph reads no stream: there is none, and the status tells
     writer.write(line)
     writer.seal()
     return error.status
