@@ -12,9 +12,10 @@ from typing import Any
 import typer
 
 from cortex_tools import __version__
-from cortex_tools.contract.errors import EXIT_STATUS, SUCCESS
 from cortex_tools.contract.options import COMMANDS, EXECUTABLES, SUBCOMMANDS, Command, Option
 from cortex_tools.files.stdio import STDOUT, write_all
+from cortex_tools.manual.statuses import statuses
+from cortex_tools.manual.usage import described
 
 _NARROWEST = 60
 
@@ -88,12 +89,8 @@ def _annotation(option: Option) -> Any:
 
 
 def _option(option: Option) -> Any:
-    text = option.summary[0].upper() + option.summary[1:]
-    if option.kind == "count":
-        default = "" if option.default is None else f", default {option.default}"
-        text += f" ({option.low} to {option.high}{default})"
     empty = False if option.values == 0 else None
-    return typer.Option(empty, option.name, metavar=option.metavar or None, help=text + ".", show_default=False)
+    return typer.Option(empty, option.name, metavar=option.metavar or None, help=described(option), show_default=False)
 
 
 def _description(declared: Command) -> str:
@@ -110,17 +107,10 @@ def _closing(shown_name: str, declared: Command) -> str:
         width = max(map(len, COMMANDS))
         lines += ["Commands:", *(f"  {name:{width}}  {command.summary}" for name, command in COMMANDS.items()), ""]
     lines += ["Examples:", *(f"  {example}" for example in declared.examples), "", "Exit status:"]
-    lines += [f"  {status}  {meaning}" for status, meaning in (declared.statuses or _contract_statuses()).items()]
+    lines += [f"  {status}  {meaning}" for status, meaning in statuses(declared).items()]
     if shown_name == "cortex":
         lines += ["", "cortex --help COMMAND shows the options of a command."]
     return "\n".join(lines) + "\n"
-
-
-def _contract_statuses() -> dict[int, str]:
-    names: dict[int, list[str]] = {SUCCESS: ["success"]}
-    for code, status in EXIT_STATUS.items():
-        names.setdefault(status, []).append(code)
-    return {status: ", ".join(codes) for status, codes in sorted(names.items())}
 
 
 def _plain(text: str) -> str:

@@ -85,6 +85,15 @@ def summary_of(word: str, name: str) -> str:
     return table.summary if table is not None else ""
 
 
+def described(option: Option) -> str:
+    """What an option does, with its bounds and its default, as a sentence."""
+    words = option.summary[0].upper() + option.summary[1:]
+    if option.kind == "count":
+        default = "" if option.default is None else f", default {option.default}"
+        words += f" ({option.low} to {option.high}{default})"
+    return words + "."
+
+
 def _alternatives(declared: Command) -> tuple[tuple[Value, ...], ...]:
     metavar, _, most = declared.positionals
     if most == 0 and not metavar:
