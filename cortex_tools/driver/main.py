@@ -90,5 +90,5 @@ def _print_plan(argv: list[str]) -> int:
         text = render(plan_for(parse_request(argv)))
     except CortexError as error:
         return _print(envelope.failed(argv[0] if argv else "", error))
-    write_all(text.encode())
+    write_all(text.encode("utf-8", "surrogateescape"))  # a path or a payload, as it was given
     return 0

@@ -33,20 +33,23 @@ class Step:
 class Plan:
     """`passes` times scan, strip and `steps` over the corpus, all into one `envelope` step.
 
-    A write has no pass: its one step reads the payload from standard input, not the corpus.
+    A write has no pass: its one step reads `payload`, where None means standard input, and not the corpus.
     """
 
-    __slots__ = ("envelope", "passes", "root", "steps")
+    __slots__ = ("envelope", "passes", "payload", "root", "steps")
 
-    def __init__(self, root: str | None, steps: list[Step], envelope: Step, passes: int = 1) -> None:
+    def __init__(
+        self, root: str | None, steps: list[Step], envelope: Step, passes: int = 1, payload: str | None = None
+    ) -> None:
         self.root = root
         self.steps = steps
         self.envelope = envelope
         self.passes = passes
+        self.payload = payload
 
 
 def plan_for(request: Request) -> Plan:
-    """The plan of a command; raises invalid_input for a write that is permitted but has not one payload.
+    """The plan of a command; raises what the command answers for a write that has not one payload.
 
     Its values are judged in the contract's order.  A bad one makes a plan that refuses with it once the
     corpus, and whatever the contract wants found before it, has proved sound.
@@ -57,7 +60,9 @@ def plan_for(request: Request) -> Plan:
 
         check_payloads(request)
         write = _step("cortex-write", arguments, ("--adapter", "--allow-write", "--memory-root"), (name,))
-        return Plan(arguments.text("--memory-root"), [write], Step("cortex-envelope", Arguments({}, [name])), passes=0)
+        envelope = Step("cortex-envelope", Arguments({}, [name]))
+        payload = None if arguments.positionals == ["-"] else arguments.positionals[0]
+        return Plan(arguments.text("--memory-root"), [write], envelope, passes=0, payload=payload)
     steps = _STEPS[name](arguments)
     judged: list[str] = []
     for value in request.command.values:

@@ -10,9 +10,13 @@ _PIPE = " |\n  "
 
 
 def render(plan: Plan) -> str:
-    """A POSIX shell pipeline, one stage a line, ready to paste."""
+    """A POSIX shell pipeline, one stage a line, ready to paste.
+
+    A payload stands in it as it stood in the command line: the pipeline does what the command would do.
+    """
     if plan.passes == 0:
-        return _PIPE.join(_command(step) for step in (*plan.steps, plan.envelope)) + "\n"
+        given = [] if plan.payload is None else [f"printf %s {shlex.quote(plan.payload)}"]
+        return _PIPE.join([*given, *(_command(step) for step in (*plan.steps, plan.envelope))]) + "\n"
     scan = ["cortex-scan"]
     if plan.root is not None:
         scan += ["--memory-root", plan.root]

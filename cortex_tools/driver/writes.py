@@ -13,8 +13,8 @@ from cortex_tools.stages import write
 def run_write(request: Request, runtime: Runtime) -> Raw:
     """The data of the write's envelope; raises CortexError in the order of section 4."""
     command, arguments = request.command.name, request.arguments
-    adapter = write.permitted(command, arguments)
     check_payloads(request)
+    adapter = write.permitted(command, arguments)
     data = _payload(arguments.positionals[0])
     requested = requested_root(runtime.memory_root, arguments.text("--memory-root"))
     _, result = write.perform(command, adapter, data, requested, runtime.memory_add, runtime.now_ms)
@@ -22,10 +22,10 @@ def run_write(request: Request, runtime: Runtime) -> Raw:
 
 
 def check_payloads(request: Request) -> None:
-    """Raise invalid_input for another number of payloads than one, unless permission is missing, which comes first."""
-    arguments = request.arguments
-    if "--adapter" in arguments.options and "--allow-write" in arguments.options and len(arguments.positionals) != 1:
-        number = len(arguments.positionals)
+    """Raise, for another number of payloads than one, write_refused where permission is missing, else invalid_input."""
+    number = len(request.arguments.positionals)
+    if number != 1:
+        write.permitted(request.command.name, request.arguments)
         raise invalid_input(f"{request.command.name} takes exactly one JSON payload, {number} given")
 
 
