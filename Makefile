@@ -1,12 +1,15 @@
 # Everything lives in .venv; a fresh machine needs Python >= 3.11, make and a package index.
 PYTHON ?= python3
+PREFIX ?= /usr/local
+DESTDIR ?=
+EXTRAS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 SAMPLE := cortex_tools/sample
 SOAK_SECONDS ?= 1500
 SOAK_SEED ?= 1
 
-.PHONY: demo test soak lint bench clean
+.PHONY: demo test soak lint bench clean install uninstall
 
 # Installed as a user would install it, not as an editable checkout: the tests run what ships.
 $(VENV)/installed: pyproject.toml $(shell find bin cortex_tools -type f -not -name '*.pyc')
@@ -47,6 +50,13 @@ lint: $(VENV)/test-tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+install: ## into PREFIX, below DESTDIR; EXTRAS=[plot] for cortex-benchmark plot
+	$(PYTHON) install.py install "$(PREFIX)" "$(DESTDIR)" "$(EXTRAS)"
+	rm -rf build *.egg-info
+
+uninstall: ## what make install put into PREFIX
+	$(PYTHON) install.py uninstall "$(PREFIX)" "$(DESTDIR)"
 
 bench: $(VENV)/installed
 	$(BIN)/python tests/bench/bench.py
