@@ -35,7 +35,7 @@ SUBCOMMANDS: dict[str, Command] = getattr(options, "SUBCOMMANDS", {})
 EVERYWHERE = {"--help", "--version"}
 COMMON = {"--memory-root", "--adapter"}
 # Options of programs that are not ours, where a document shows how to use them together.
-FOREIGN: set[str] = set()
+FOREIGN: set[str] = {"--pipe", "--recstart"}
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
