@@ -286,6 +286,37 @@ def test_a_span_within_an_entry_stays_with_it(tmp_path: Path) -> None:
     assert path.read_text() == form([entry, "RULE: new"], "x\ny\n")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\nid: p\nlast_updated: 2025-01-01 <private>\nnote: UTTERANCE\nnote: </private>\n---\nRULE: a\n",
+        "---\nid: p\nlast_updated_by: x <private>\n---\nUTTERANCE\n</private>\nRULE: a\n",
+        "---\r\nlast_updated: <private>\r\nnote: UTTERANCE </private>\r\n---\r\n",
+    ],
+)
+def test_a_span_that_holds_on_to_the_stamp_is_not_torn_open(text: str, tmp_path: Path) -> None:
+    """The stamp's lines are written anew, and with them would go one end of the span."""
+    corpus(tmp_path, text)
+    assert "UTTERANCE" not in strip_private(text)
+    assert "UTTERANCE" not in refused(tmp_path, MEMORY, "EWRITE_FAILED", PATH)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\nid: p\nnote: a <private>\nx: UTTERANCE\n</private> b\nlast_updated: 2025-01-01\n---\nRULE: a\n",
+        "---\nlast_updated: 2025-01-01 <private>UTTERANCE</private>\n---\nx <private>\nUTTERANCE</private>\r\n",
+        "---\nnote: <private> x\nlast_updated: </private><private>\nnote: UTTERANCE\n---\n</private>\nRULE: a\n",
+        "\ufeff---\r\nid: <private>UTTERANCE\r\n</private>p\r\n---\r\nRULE: a\r\nb <private>UTTERANCE</private>",
+    ],
+)
+def test_other_spans_in_a_hot_file_do_not_hinder_a_write(text: str, tmp_path: Path) -> None:
+    path = corpus(tmp_path, text)
+    write(tmp_path, MEMORY)
+    assert "RULE: keep the loom oiled" in path.read_text()
+    assert "UTTERANCE" not in strip_private(path.read_text())
+
+
 @pytest.mark.parametrize("bad", ["x <private>UTTERANCE\nRULE: a\n", "RULE: a < private_count UTTERANCE\nsecret\n"])
 def test_a_file_that_is_cut_off_is_refused(bad: str, tmp_path: Path) -> None:
     """Moving its lines about could bring to light what the tag hides, and what is added would not be found."""

@@ -265,6 +265,20 @@ def test_private_text_of_the_target_is_not_shown(tmp_path: Path) -> None:
     assert (tmp_path / STYLE).read_text().endswith("b\n\nShort sentences.\n")
 
 
+@pytest.mark.parametrize(
+    "text", ["a\n<private>x\nUTTERANCE</private>", "a <private>UTTERANCE</private> b", "<private>UTTERANCE"]
+)
+def test_nor_is_it_where_the_last_line_has_no_end(text: str, tmp_path: Path) -> None:
+    """The end that the addition gives to the last line is a difference, too."""
+    target(tmp_path, text)
+    identifier = propose(tmp_path)
+    outs = [person(tmp_path, *argv)[1] for argv in (("show", identifier), ("show", identifier, "--json"))]
+    outs.append(person(tmp_path, "approve", identifier)[1])
+    for out in outs:
+        assert "UTTERANCE" not in out and "Private text is not shown" in out
+    assert (tmp_path / STYLE).read_text() == f"{text}\n\nShort sentences.\n"
+
+
 # Deciding.
 
 

@@ -139,3 +139,24 @@ def test_the_command_line(root: Path) -> None:
 def test_an_empty_root(tmp_path: Path) -> None:
     assert person(tmp_path, "list") == (0, "no snapshots\n", "")
     assert tree(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "public"),
+    [
+        ("RULE: a <private>UTTERANCE</private>\n", "RULE: a <private>other</private>\n", []),
+        ("x <private>UTTERANCE</private>\n", "y <private>UTTERANCE</private>\n", ["-y", "+x"]),
+        ("a\n<private>\nUTTERANCE\n</private>\nb\n", "a\n<private>\nUTTERANCE2\n</private>\nc\n", ["-c", "+b"]),
+        ("a\n<privateer>UTTERANCE\nb\n", "a\nb\n", ["-b"]),
+    ],
+)
+def test_private_text_is_not_shown(old: str, new: str, public: list[str], tmp_path: Path) -> None:
+    """Neither on looking nor on restoring, and a file that differs in private text alone is not like its snapshot."""
+    write_corpus(tmp_path, {HOT: new, f"{FOLDER}/{FIRST}": old, "KNOWLEDGE/x.txt": ""})
+    for action in ("show", "restore"):
+        status, out, err = person(tmp_path, action, FIRST)
+        assert status == 0 and "UTTERANCE" not in out + err and "other" not in out
+        assert "Private text is not shown" in out
+        assert [line.rstrip() for line in out.splitlines()[2:] if line[:1] in "+-"] == public
+    assert (tmp_path / HOT).read_text() == old
+    assert person(tmp_path, "show", FIRST)[1] == "the file is like this snapshot\n"

@@ -44,11 +44,14 @@ class Hot:
 
     def text(self, now: str) -> str:
         """The one form in which a hot file is written; parsing it again gives the same parts."""
-        stamp = [f"last_updated: {now}", f"last_updated_by: {WRITER}"]
-        head = [*self.head[: self.stamp_at], *stamp, *self.head[self.stamp_at :]]
+        head = [*self.head[: self.stamp_at], *_stamp(now), *self.head[self.stamp_at :]]
         before = [line + self.eol for line in ("---", *head, "---")]
         after = [line + self.eol for line in ("", BEGIN, *self.entries, END)]
         return self.mark + "".join([*before, *(line + "\n" for line in self.body), *after])
+
+
+def _stamp(now: str) -> list[str]:
+    return [f"last_updated: {now}", f"last_updated_by: {WRITER}"]
 
 
 def parse(text: str) -> Hot:
@@ -115,7 +118,8 @@ def write(session: Session, item: Item) -> tuple[str, Item]:
     folder, name = session.take(place)
     path = folder.shown(name)
     old = session.store.read(folder, name)
-    hot = parse("" if old is None else _decoded(path, old.data))
+    text = "" if old is None else decoded(path, old.data)
+    hot = parse(text)
     detail, entries = _change(hot, item)
     row = {"type": "memory", "actor": item["actor"], "op": item["op"], "path": path} | detail
     row |= {"provenance": item.get("provenance"), "confidence": item.get("confidence")}
@@ -125,12 +129,15 @@ def write(session: Session, item: Item) -> tuple[str, Item]:
         raise refusal
     hot.entries = entries
     data = hot.text(session.now).encode()
-    _check(session, path, data, item["entries"], is_note=session.layout.is_note(place))
+    check_privacy(path, text, data.decode(), item["entries"], session.now)
+    if session.layout.is_note(place):
+        corpus.check_bytes(path, data)
+        session.check_note(path, len(data))
     session.replace(folder, name, old, data, MEMORY_LOG, row | {"rejected": False}, snapshot=True)
     return path, detail
 
 
-def _decoded(path: str, data: bytes) -> str:
+def decoded(path: str, data: bytes) -> str:
     """The text of an existing hot file; raises EWRITE_FAILED for what cannot be rewritten safely."""
     try:
         text = data.decode("utf-8")
@@ -194,13 +201,20 @@ def _way_out(prior: int) -> str:
     return f"if that is meant, take it in smaller steps, at most {step} in one write"
 
 
-def _check(session: Session, path: str, data: bytes, entries: list[str], *, is_note: bool) -> None:
-    """See that the privacy boundary takes nothing away from what is written and, in the corpus, that the reader
-    takes the file; raises EWRITE_FAILED."""
-    left = strip(data.decode("utf-8").removeprefix("\ufeff"))
-    lines = set(left.text.replace("\r\n", "\n").split("\n"))
+def check_privacy(path: str, old: str, new: str, entries: list[str], now: str) -> None:
+    """See that the privacy boundary takes nothing away from what is written, and that nothing it took away before
+    comes out: the stamp's old lines may have held one end of a span.  Raises EWRITE_FAILED."""
+    left = strip(new)
+    lines = _shown_lines(left.text)
     if left.cut is not None or not lines.issuperset(entries):
         raise write_failed(f"{path} would have private markup where there was none; put the entry another way")
-    if is_note:
-        corpus.check_bytes(path, data)
-        session.check_note(path, len(data))
+    ours = {"", "---", BEGIN, END, *entries, *_stamp(now)}
+    if not lines <= _shown_lines(strip(old).text) | ours:
+        raise write_failed(
+            f"{path} has a private span that begins or ends in its last_updated lines, which are written anew, so that "
+            "what it hides could come out; move the tag to another line"
+        )
+
+
+def _shown_lines(text: str) -> set[str]:
+    return {line.rstrip("\r") for line in text.removeprefix("\ufeff").split("\n")}

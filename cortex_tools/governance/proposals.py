@@ -193,11 +193,15 @@ def apply(data: bytes, edit: str, path: str) -> bytes:
 
 
 def difference(path: str, before: bytes, after: bytes) -> str:
-    """A unified diff.  Lines around the change are shown only where no private span could be among them."""
+    """A unified diff of what the privacy boundary leaves of both, empty only where the bytes are the same."""
     old, new = before.decode("utf-8"), after.decode("utf-8")
-    context = _CONTEXT if strip_private(old) == old and strip_private(new) == new else 0
-    lines = difflib.unified_diff(_lines(old), _lines(new), path, path, n=context)
-    return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
+    shown_old, shown_new = strip_private(old), strip_private(new)
+    lines = difflib.unified_diff(_lines(shown_old), _lines(shown_new), path, path, n=_CONTEXT)
+    text = "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
+    if old == new or (shown_old, shown_new) == (old, new):
+        return text
+    head = "" if text else f"--- {path}\n+++ {path}\n"
+    return f"{head}{text}\\ Private text is not shown\n"
 
 
 def _lines(text: str) -> list[str]:
