@@ -33,6 +33,26 @@ class CortexError(Exception):
         return EXIT_STATUS[self.code]
 
 
+class Unsound(CortexError):
+    """What is wrong with the corpus: `where` (`path`, or `path:line` of a row; empty for the corpus as a whole),
+    `what` is wrong there, how to `mend` it; `field` and `line` where the place within a note is known."""
+
+    def __init__(
+        self, where: str, what: str, mend: str, *, field: str = "", line: int | None = None, changed: bool = False
+    ) -> None:
+        super().__init__("integrity_error", f"{where}{where and ': '}{what}; {mend}", changed=changed)
+        self.where = where
+        self.what = what
+        self.mend = mend
+        self.field = field
+        self.line = line
+
+
+def refuse(error: CortexError) -> None:
+    """Stop at the first problem: what every check does that is not told to report problems elsewhere."""
+    raise error
+
+
 def invalid_input(message: str) -> CortexError:
     return CortexError("invalid_input", message)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from cortex_tools.contract.errors import integrity_error
+from cortex_tools.contract.errors import Unsound, refuse
 from cortex_tools.domain.privacy import may_hold_tag, strip_private
 from cortex_tools.domain.records import Record
 from cortex_tools.domain.text import is_blank, text_fault
@@ -13,6 +13,8 @@ from cortex_tools.domain.timestamps import parse_ms
 TYPE_CHECKING = False  # as typing has it, whose import costs more than parsing a hundred rows
 if TYPE_CHECKING:
     from typing import Any
+
+    from cortex_tools.domain.records import Report
 
 REQUIRED = ("id", "type", "title", "created", "updated", "content")
 OPTIONAL = ("source_kind", "source", "source_session", "related", "valid_from", "valid_until")
@@ -27,16 +29,30 @@ _decode = json.JSONDecoder(parse_constant=_no_constant).raw_decode
 _JSON_BLANKS = " \t\r\n"
 
 
-def parse_row(line: str, path: str, number: int) -> Record:
+# Where a field is wrong and has been reported, this lets the rest of its row be judged as if it were right.
+_STAND_INS: dict[str, Any] = {
+    "created": "0100-01-01",  # before every `updated`
+    "updated": "9999-12-31T23:59:59.999-23:59",  # after every `created`
+    "source_session": None,
+    "related": [],
+    "valid_from": None,
+    "valid_until": None,
+}
+
+
+def parse_row(line: str, path: str, number: int, report: Report = refuse) -> Record | None:
     """The record of line `number` (from 1) of the file `path`; `line` is decoded and not blank.
 
-    Raises integrity_error, naming `path:number` and the field, for what section 6 refuses.
+    Raises integrity_error, naming `path:number` and the field, for what section 6 refuses.  None where
+    the line is no row at all and `report` has taken that.
     """
     where = f"{path}:{number}"
-    row = _object(strip_private(line), where)
-    _check_fields(row, where)
+    row = _object(strip_private(line), where, report)
+    if row is None:
+        return None
+    _check_fields(row, where, report)
     if "\\" in line:  # without an escape a row holds no character that its stripped line does not
-        row = _unescaped(row, where)
+        row = _unescaped(row, where, report)
     return Record(
         row["id"],
         row["type"],
@@ -51,15 +67,16 @@ def parse_row(line: str, path: str, number: int) -> Record:
         row.get("valid_from"),
         row.get("valid_until"),
         where,
+        report,
     )
 
 
-def _unescaped(row: dict[str, Any], where: str) -> dict[str, Any]:
+def _unescaped(row: dict[str, Any], where: str, report: Report) -> dict[str, Any]:
     """The row with its strings checked and stripped once more, now that escapes have become characters."""
     texts = [text for value in row.values() for text in (value if isinstance(value, list) else (value,)) if text]
     together = "\n".join(texts)  # one look at all of them; a line end stands in no tag, and is no fault
     if text_fault(together):
-        _refuse_faults(row, where)
+        _report_faults(row, where, report)
     if may_hold_tag(together):
         return {name: _stripped(value) for name, value in row.items()}
     return row
@@ -71,55 +88,71 @@ def _stripped(value: Any) -> Any:
     return [strip_private(text) for text in value] if isinstance(value, list) else value
 
 
-def _refuse_faults(row: dict[str, Any], where: str) -> None:
-    for name, value in row.items():
-        for text in value if isinstance(value, list) else (value,):
-            fault = None if text is None else text_fault(text)
-            if fault is not None:
-                raise integrity_error(f"{where}: {name} holds {fault}; remove it")
+def _report_faults(row: dict[str, Any], where: str, report: Report) -> None:
+    for name, value in list(row.items()):
+        texts = value if isinstance(value, list) else (value,)
+        fault = next(filter(None, (text_fault(text) for text in texts if text is not None)), None)
+        if fault is not None:
+            _bad(row, name, f"{name} holds {fault}", "remove it", where, report)
 
 
-def _object(line: str, where: str) -> dict[str, Any]:
+def _bad(row: dict[str, Any], name: str, what: str, mend: str, where: str, report: Report) -> None:
+    """Report what is wrong with a field and let something right stand in for it."""
+    report(Unsound(where, what, mend, field=name))
+    row[name] = _STAND_INS.get(name, where)
+
+
+def _object(line: str, where: str, report: Report) -> dict[str, Any] | None:
     line = line.strip(_JSON_BLANKS)
     try:
         row, end = _decode(line)
         if end != len(line):
             raise ValueError("text after the value")
     except RecursionError:
-        raise integrity_error(f"{where}: the row nests too deeply; a row is one flat JSON object") from None
+        report(Unsound(where, "the row nests too deeply", "a row is one flat JSON object"))
+        return None
     except ValueError:
         # Its own words would quote the line.
-        raise integrity_error(f"{where}: not one valid JSON value; correct or remove the line") from None
+        report(Unsound(where, "not one valid JSON value", "correct or remove the line"))
+        return None
     if not isinstance(row, dict):
-        raise integrity_error(f"{where}: the row is no JSON object; correct or remove the line")
+        report(Unsound(where, "the row is no JSON object", "correct or remove the line"))
+        return None
     return row
 
 
-def _check_fields(row: dict[str, Any], where: str) -> None:
+def _check_fields(row: dict[str, Any], where: str, report: Report) -> None:
     for name in REQUIRED:
         if name not in row:
-            raise integrity_error(f"{where}: {name} is missing")
-        _check_not_blank(row[name], name, where)
+            _bad(row, name, f"{name} is missing", "add it, or remove the line", where, report)
+        elif _is_void(row[name]):
+            _bad(row, name, f"{name} {_VOID}", _FILL, where, report)
     if len(row) == len(REQUIRED):
         return
     if not _ALLOWED.issuperset(row):
-        raise integrity_error(f"{where}: a field is not allowed; a row has only {', '.join(REQUIRED + OPTIONAL)}")
+        report(Unsound(where, "a field is not allowed", f"a row has only {', '.join(REQUIRED + OPTIONAL)}"))
+        for name in row.keys() - _ALLOWED:
+            del row[name]
     for name in ("source_kind", "source"):
-        if name in row:
-            _check_not_blank(row[name], name, where)
+        if name in row and _is_void(row[name]):
+            _bad(row, name, f"{name} {_VOID}", _FILL, where, report)
     if not isinstance(row.get("source_session"), (str, type(None))):
-        raise integrity_error(f"{where}: source_session is neither a string nor null")
+        _bad(row, "source_session", "source_session is neither a string nor null", _FILL, where, report)
     related = row.get("related", [])
     if not isinstance(related, list):
-        raise integrity_error(f"{where}: related is no list of strings")
-    for link in related:
-        _check_not_blank(link, "related", where)
+        _bad(row, "related", "related is no list of strings", _FILL, where, report)
+    elif any(map(_is_void, related)):
+        _bad(row, "related", f"a link in related {_VOID}", _FILL, where, report)
     for name in ("valid_from", "valid_until"):
         bound = row.get(name)
         if bound is not None and (not isinstance(bound, str) or parse_ms(bound) is None):
-            raise integrity_error(f"{where}: {name} is neither a timestamp nor null")
+            what = f"{name} is neither a timestamp nor null"
+            _bad(row, name, what, "write YYYY-MM-DD, or leave the field out", where, report)
 
 
-def _check_not_blank(value: Any, name: str, where: str) -> None:
-    if not isinstance(value, str) or is_blank(value):
-        raise integrity_error(f"{where}: {name} is not a string with something in it")
+_VOID = "is not a string with something in it"
+_FILL = "correct it, or remove the line"
+
+
+def _is_void(value: Any) -> bool:
+    return not isinstance(value, str) or is_blank(value)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import re
 
+from cortex_tools.contract.errors import refuse
 from cortex_tools.domain.privacy import strip_private
 from cortex_tools.domain.records import Record
 from cortex_tools.domain.text import BLANK_CLASS, BLANKS, LINE_ENDS, trim
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cortex_tools.domain.records import Report
 
 EPOCH = "1970-01-01T00:00:00.000Z"
 _QUOTES = "\"'"
@@ -17,7 +22,7 @@ _FIELD = re.compile(rf"([A-Za-z0-9_]+):[{BLANK_CLASS}]*+([^\r\u2028\u2029]*+)\Z"
 _LINK_VALUE = re.compile(rf"[{BLANK_CLASS}]*+([^{BLANK_CLASS}#]++)[^\n\r\u2028\u2029]*+")
 
 
-def parse_markdown(text: str, path: str) -> Record:
+def parse_markdown(text: str, path: str, report: Report = refuse) -> Record:
     """The record of a note whose decoded text, without BOM, is `text`; `path` is relative to the root.
 
     Raises integrity_error for what section 6 refuses.
@@ -43,6 +48,7 @@ def parse_markdown(text: str, path: str) -> Record:
         first("valid_from"),
         first("valid_until"),
         path,
+        report,
     )
 
 

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import json
 
-from cortex_tools.contract.errors import integrity_error
+from cortex_tools.contract.errors import Unsound, refuse
 from cortex_tools.domain.numbers import js_number
 from cortex_tools.domain.text import is_blank, utf16_length
 from cortex_tools.domain.timestamps import parse_ms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cortex_tools.contract.errors import CortexError
+
+    # Takes a problem of the corpus: `refuse` raises it, cortex-check collects it and returns.
+    Report = Callable[[CortexError], None]
 
 RECORD_KEYS = (
     "id",
@@ -77,8 +86,12 @@ class Record:
         valid_from: str | None,
         valid_until: str | None,
         where: str,
+        report: Report = refuse,
     ) -> None:
-        """Raises integrity_error, naming `where`, for a blank ID or times that break section 6."""
+        """Raises integrity_error, naming `where`, for a blank ID or times that break section 6.
+
+        A record of which something has been reported is good for its ID alone.
+        """
         self.id = id
         self.type = type
         self.title = title
@@ -94,15 +107,19 @@ class Record:
         self.where = where
         self.line: bytes | None = None
         if is_blank(id):
-            raise integrity_error(f"{where}: id is blank; give the record an ID, or no id field at all")
-        self.created_ms = _time(created, "created", where)
-        self.updated_ms = self.created_ms if updated == created else _time(updated, "updated", where)
+            report(Unsound(where, "id is blank", "give the record an ID, or no id field at all", field="id"))
+        self.created_ms = _time(created, "created", where, report)
+        if updated == created and (updated is created or self.created_ms is not _NO_TIME):
+            self.updated_ms = self.created_ms
+        else:
+            self.updated_ms = _time(updated, "updated", where, report)
         if self.updated_ms < self.created_ms:
-            raise integrity_error(f"{where}: updated lies before created; correct one of them")
-        self.from_ms = None if valid_from is None else _time(valid_from, "valid_from", where)
-        self.until_ms = None if valid_until is None else _time(valid_until, "valid_until", where)
+            report(Unsound(where, "updated lies before created", "correct one of them", field="updated"))
+        self.from_ms = None if valid_from is None else _time(valid_from, "valid_from", where, report)
+        self.until_ms = None if valid_until is None else _time(valid_until, "valid_until", where, report)
         if self.from_ms is not None and self.until_ms is not None and self.from_ms >= self.until_ms:
-            raise integrity_error(f"{where}: valid_from does not lie before valid_until; correct one of them")
+            what = "valid_from does not lie before valid_until"
+            report(Unsound(where, what, "correct one of them", field="valid_until"))
 
     def is_valid_at(self, ms: int) -> bool:
         """Whether the validity window holds `ms`: from inclusive, until exclusive (section 8)."""
@@ -194,10 +211,16 @@ def est_tokens(content: str) -> int:
     return (utf16_length(content) + 3) // 4
 
 
-def _time(text: str, field: str, where: str) -> int:
+# Stands in for a time that is none once that has been reported: it compares false with every other, so that
+# nothing else seems wrong because of it.
+_NO_TIME: int = float("nan")  # type: ignore[assignment]
+
+
+def _time(text: str, field: str, where: str, report: Report) -> int:
     ms = parse_ms(text)
     if ms is None:
-        raise integrity_error(
-            f"{where}: {field} is no timestamp; write YYYY-MM-DD, or that with THH:MM:SS and Z or +HH:MM"
-        )
+        what = f"{field} is no timestamp" + (" but a template's place for one" if "{{" in text else "")
+        mend = "write YYYY-MM-DD, or that with THH:MM:SS and Z or +HH:MM"
+        report(Unsound(where, what, mend, field=field))
+        return _NO_TIME
     return ms

@@ -46,6 +46,11 @@ def has_control(data: bytes) -> bool:
     return not data.isascii() and _C1.search(data) is not None
 
 
+def without_controls(data: bytes) -> bytes:
+    """`data` without what `has_control` looks for."""
+    return _C1.sub(b"", data.translate(None, _CONTROL_BYTES))
+
+
 def text_fault(text: str) -> str | None:
     """What is wrong with a string of a record: a control, a lone surrogate, or nothing (section 5)."""
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from cortex_tools.contract.errors import CortexError, integrity_error
+from cortex_tools.contract.errors import CortexError, Unsound
 from cortex_tools.files.names import shown
 from cortex_tools.files.walk import NoteFile, identity, unreadable
 
@@ -76,4 +76,4 @@ class NoteReader:
 
 
 def _changed(file: NoteFile) -> CortexError:
-    return integrity_error(f"{shown(file.path)} changed after it was listed; try again", changed=True)
+    return Unsound(shown(file.path), "changed after it was listed", "try again", changed=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import codecs
 
-from cortex_tools.contract.errors import integrity_error
+from cortex_tools.contract.errors import Unsound, refuse
 from cortex_tools.domain.jsonl import parse_row
 from cortex_tools.domain.markdown import parse_markdown
 from cortex_tools.domain.records import Record
-from cortex_tools.domain.text import has_control, is_blank
+from cortex_tools.domain.text import has_control, is_blank, without_controls
 from cortex_tools.files.names import shown
 from cortex_tools.files.notes import NoteReader
 from cortex_tools.files.walk import NoteFile
@@ -16,6 +16,8 @@ from cortex_tools.files.walk import NoteFile
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from cortex_tools.domain.records import Report
 
 
 def read_records(root_descriptor: int, files: Iterable[NoteFile]) -> Iterator[Record]:
@@ -28,31 +30,39 @@ def read_records(root_descriptor: int, files: Iterable[NoteFile]) -> Iterator[Re
         reader.close()
 
 
-def parse_note(file: NoteFile, data: bytes) -> Iterator[Record]:
-    """The records of one note from its bytes."""
+def parse_note(file: NoteFile, data: bytes, report: Report = refuse) -> Iterator[Record]:
+    """The records of one note from its bytes.
+
+    Where `report` returns, what was reported is left out or stood in for, so that the rest can be judged.
+    """
     # Controls are refused also inside private spans, so they are looked for before anything is stripped.
     if has_control(data):
-        raise integrity_error(f"{_first_control(file, data)} holds a control character; remove it")
+        for where, at in _controls(file, data):
+            report(Unsound(where, "holds a control character", "remove it", line=at))
+        data = without_controls(data)
     data = data.removeprefix(codecs.BOM_UTF8)
     if file.format == "markdown":
-        yield parse_markdown(_text(data, file.path), file.path)
+        yield parse_markdown(_text(data, file.path, report), file.path, report)
         return
     for number, line in enumerate(data.split(b"\n"), 1):
-        text = _text(line, f"{file.path}:{number}")
+        text = _text(line, f"{file.path}:{number}", report)
         if not is_blank(text):
-            yield parse_row(text, file.path, number)
+            row = parse_row(text, file.path, number, report)
+            if row is not None:
+                yield row
 
 
-def _first_control(file: NoteFile, data: bytes) -> str:
-    """Where the first control character stands: the file, and for JSONL its line."""
-    if file.format == "markdown":
-        return shown(file.path)
-    lines = enumerate(data.split(b"\n"), 1)
-    return shown(f"{file.path}:{next(number for number, line in lines if has_control(line))}")
+def _controls(file: NoteFile, data: bytes) -> Iterator[tuple[str, int]]:
+    """The lines that hold a control character: the file, for JSONL with the line, and the line."""
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if has_control(line):
+            yield shown(file.path if file.format == "markdown" else f"{file.path}:{number}"), number
 
 
-def _text(data: bytes, where: str) -> str:
+def _text(data: bytes, where: str, report: Report) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise integrity_error(f"{shown(where)} is not UTF-8 at byte {error.start}; save it as UTF-8") from None
+        line = data.count(b"\n", 0, error.start) + 1
+        report(Unsound(shown(where), f"not UTF-8 at byte {error.start}", "save it as UTF-8", line=line))
+        return data.decode("utf-8", "replace")

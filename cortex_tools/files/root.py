@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from cortex_tools.contract.errors import integrity_error
+from cortex_tools.contract.errors import Unsound
 from cortex_tools.contract.options import DEFAULT_ROOT, ROOT_VARIABLE
 from cortex_tools.domain.privacy import strip_private
 from cortex_tools.files.names import shown_path, utf8
@@ -50,15 +50,15 @@ def pin_root(requested: bytes) -> Root:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError) as error:
         what = "is missing" if isinstance(error, FileNotFoundError) else "is no folder"
-        raise integrity_error(f"memory root {asked} {what}; give the folder that holds the notes") from None
+        raise Unsound("", f"memory root {asked} {what}", "give the folder that holds the notes") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "its name cannot be a path"
-        raise integrity_error(f"memory root {asked} cannot be opened: {reason}") from None
+        raise Unsound("", f"memory root {asked} cannot be opened: {reason}", "allow it or give another") from None
     text = utf8(path)
     if text is None:
         os.close(descriptor)
-        raise integrity_error(f"memory root {asked} has a name that is not UTF-8; reach it by another path")
+        raise Unsound("", f"memory root {asked} has a name that is not UTF-8", "reach it by another path")
     if strip_private(text) != text:
         os.close(descriptor)
-        raise integrity_error(f"memory root {asked} has private markup in its name; reach it by another path")
+        raise Unsound("", f"memory root {asked} has private markup in its name", "reach it by another path")
     return Root(path, text, descriptor)

@@ -7,7 +7,7 @@ import os
 import stat
 
 from cortex_tools.contract import limits
-from cortex_tools.contract.errors import CortexError, integrity_error
+from cortex_tools.contract.errors import CortexError, Unsound, refuse
 from cortex_tools.domain.privacy import may_hold_tag, strip_private
 from cortex_tools.domain.text import utf16_order
 from cortex_tools.files.names import shown, utf8
@@ -18,6 +18,10 @@ HOT_SUFFIX = "_MEMORY.md"
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cortex_tools.domain.records import Report
 
 Identity = tuple[int, int, int, int]
 
@@ -46,24 +50,34 @@ def identity(status: os.stat_result) -> Identity:
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-def walk(root: Root) -> list[NoteFile]:
+def walk(root: Root, report: Report = refuse) -> list[NoteFile]:
     """The notes of the corpus below `root`, in the order of their paths (UTF-16 code units).
 
     Raises integrity_error for a link, a special file, a name or a limit that section 5 refuses, and for
     a folder that cannot be read or that changed during the walk (`changed`).  Reads no content.
+
+    Where `report` returns, the walk goes on without what was reported; it still raises where it cannot
+    tell which files are the corpus, and for a change.
     """
-    return _Walk(root).run()
+    return _Walk(root, report).run()
 
 
 class _Walk:
-    def __init__(self, root: Root) -> None:
+    def __init__(self, root: Root, report: Report) -> None:
         self._root = root
+        self._report = report
         self._files: list[NoteFile] = []
+        self._too_many = False
         self._folders: list[tuple[str, Identity]] = []
 
     def run(self) -> list[NoteFile]:
         top = self._stat_top("KNOWLEDGE")
-        memory = self._stat_top("MEMORY")  # looked at either way: a link of that name is refused
+        try:
+            memory = self._stat_top("MEMORY")  # looked at either way: a link of that name is refused
+        except CortexError as error:
+            if top is None:
+                raise
+            self._report(error)
         if top is not None:
             self._walk_top("KNOWLEDGE", top)
             self._hot_files()
@@ -97,7 +111,7 @@ class _Walk:
 
     def _walk_top(self, path: str, status: os.stat_result) -> None:
         if not stat.S_ISDIR(status.st_mode):
-            raise integrity_error(f"{path} is no folder; move it away, it is where the notes belong")
+            raise Unsound(path, "no folder", "move it away, it is where the notes belong")
         descriptor = os.dup(self._root.descriptor)
         for name in path.split("/"):
             descriptor = self._open_below(descriptor, name, path)
@@ -122,27 +136,26 @@ class _Walk:
                 if entry.name[0] not in "_.":
                     self._take(entry, descriptor, prefix)
         except OSError as error:
-            raise unreadable(prefix.rstrip("/") or ".", error) from None
+            self._report(unreadable(prefix.rstrip("/") or ".", error))
         except RecursionError:
-            raise integrity_error(f"{shown(prefix)} nests too deeply; move its notes up") from None
+            self._report(Unsound(shown(prefix), "nests too deeply", "move its notes up"))
         finally:
             os.close(descriptor)
 
     def _take(self, entry: os.DirEntry[str], parent: int, prefix: str) -> None:
-        name = self._checked_name(entry.name, prefix)
-        path = prefix + name
-        if entry.is_symlink():
-            raise _link(path)
-        self._check_path(path)
+        path = self._checked_path(entry, prefix)
+        if path is None:
+            return
         if entry.is_dir(follow_symlinks=False):
             try:
                 below = os.open(os.fsencode(entry.name), _FOLDER_FLAGS, dir_fd=parent)
             except OSError as error:
-                raise unreadable(path, error) from None
-            self._walk_folder(below, path + "/")
+                self._report(unreadable(path, error))
+            else:
+                self._walk_folder(below, path + "/")
             return
         for ending, format in FORMATS.items():
-            if name.endswith(ending):
+            if path.endswith(ending):
                 self._add(path, format, entry.stat(follow_symlinks=False))
 
     def _hot_files(self) -> None:
@@ -152,47 +165,51 @@ class _Walk:
             with os.scandir(self._root.descriptor) as entries:
                 found = sorted((entry for entry in entries if entry.name.endswith(HOT_SUFFIX)), key=lambda e: e.name)
             for entry in found:
-                name = self._checked_name(entry.name, "")
-                if entry.is_symlink():
-                    raise _link(name)
-                self._check_path(name)
-                self._add(name, "markdown", entry.stat(follow_symlinks=False))
+                path = self._checked_path(entry, "")
+                if path is not None:
+                    self._add(path, "markdown", entry.stat(follow_symlinks=False))
         except OSError as error:
-            raise unreadable(".", error) from None
+            self._report(unreadable(".", error))
 
-    def _checked_name(self, name: str, prefix: str) -> str:
-        if name.isascii():
-            return name
-        text = utf8(os.fsencode(name))
-        if text is None:
-            raise integrity_error(f"{shown(prefix + name)}: its name is not UTF-8; rename it")
-        return text
-
-    def _check_path(self, path: str) -> None:
+    def _checked_path(self, entry: os.DirEntry[str], prefix: str) -> str | None:
+        """The path of an entry below `prefix`; None for a link or a bad name, which has been reported."""
+        path = prefix + entry.name
+        if not entry.name.isascii():
+            name = utf8(os.fsencode(entry.name))
+            if name is None:
+                self._report(Unsound(shown(path), "its name is not UTF-8", "rename it"))
+                return None
+            path = prefix + name
+        if entry.is_symlink():
+            self._report(_link(path))
+            return None
         if may_hold_tag(path) and strip_private(path) != path:
-            raise integrity_error(f"{shown(path)}: its name holds private markup; rename it")
+            self._report(Unsound(shown(path), "its name holds private markup", "rename it"))
+            return None
+        return path
 
     def _add(self, path: str, format: str, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
-            raise integrity_error(f"{shown(path)} is no regular file; move it away or rename it")
+            self._report(Unsound(shown(path), "no regular file", "move it away or rename it"))
+            return
         if len(self._files) == limits.CORPUS_FILES:
-            raise integrity_error(
-                f"the corpus has more than {limits.CORPUS_FILES} files, {shown(path)} among them; move some away"
-            )
+            if not self._too_many:
+                what = f"the corpus has more than {limits.CORPUS_FILES} files, {shown(path)} among them"
+                self._report(Unsound("", what, "move some away"))
+            self._too_many = True
+            return
         self._files.append(NoteFile(path, format, status.st_size, status.st_dev, status.st_ino, status.st_mtime_ns))
 
     def _check_sizes(self) -> None:
-        total = 0
-        for file in self._files:
-            if file.bytes > limits.FILE_BYTES:
-                raise integrity_error(
-                    f"{shown(file.path)} has {file.bytes} bytes, more than {limits.FILE_BYTES}; split it"
-                )
-            total += file.bytes
+        total = sum(file.bytes for file in self._files)
+        too_big = [file for file in self._files if file.bytes > limits.FILE_BYTES]
+        for file in too_big:
+            what = f"it has {file.bytes} bytes, more than {limits.FILE_BYTES}"
+            self._report(Unsound(shown(file.path), what, "split it"))
+            self._files.remove(file)
         if total > limits.CORPUS_BYTES:
-            raise integrity_error(
-                f"the corpus has {total} bytes, more than {limits.CORPUS_BYTES}; move some notes away"
-            )
+            what = f"the corpus has {total} bytes, more than {limits.CORPUS_BYTES}"
+            self._report(Unsound("", what, "move some notes away"))
 
     def _check_folders(self) -> None:
         """Look at each folder again: what was listed must have held at one moment."""
@@ -202,13 +219,12 @@ class _Walk:
             except OSError as error:
                 raise unreadable(prefix.rstrip("/") or "the memory root", error) from None
             if identity(now) != before:
-                raise integrity_error(
-                    f"{shown(prefix) or 'the memory root'} changed while it was being listed; try again", changed=True
-                )
+                what = "changed while it was being listed"
+                raise Unsound(shown(prefix) or "the memory root", what, "try again", changed=True)
 
 
 def _link(path: str) -> CortexError:
-    return integrity_error(f"{shown(path)} is a symbolic link; notes must be real files and folders, so remove it")
+    return Unsound(shown(path), "a symbolic link", "notes must be real files and folders, so remove it")
 
 
 def unreadable(path: str, error: OSError) -> CortexError:
@@ -218,5 +234,5 @@ def unreadable(path: str, error: OSError) -> CortexError:
     which is worth a fresh try; anything else will fail again.
     """
     if error.errno in _GONE:
-        return integrity_error(f"{shown(path)} changed while the corpus was being read; try again", changed=True)
-    return integrity_error(f"{shown(path)} cannot be read: {error.strerror}; allow it or move it away")
+        return Unsound(shown(path), "changed while the corpus was being read", "try again", changed=True)
+    return Unsound(shown(path), f"cannot be read: {error.strerror}", "allow it or move it away")

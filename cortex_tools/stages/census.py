@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cortex_tools.contract import limits
-from cortex_tools.contract.errors import CortexError, integrity_error
+from cortex_tools.contract.errors import Unsound, refuse
 from cortex_tools.domain.records import Card, Record
 from cortex_tools.files.names import shown
 from cortex_tools.stages.base import Stage
@@ -12,6 +12,8 @@ from cortex_tools.streams.lines import Item
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from cortex_tools.domain.records import Report
 
 Partial = list[tuple[str, str]]
 
@@ -39,20 +41,19 @@ class Census(Stage):
         self.check()
         return iter(())
 
-    def check(self) -> None:
+    def check(self, report: Report = refuse) -> None:
         """Raises integrity_error for too many records, then for an ID that stands twice."""
         if len(self._seen) > limits.RECORDS:
-            raise _too_many()
+            report(_too_many())
         if len({identifier for identifier, _ in self._seen}) == len(self._seen):
             return
         first: dict[str, str] = {}
         for identifier, where in self._seen:
             if identifier in first:
-                raise integrity_error(
-                    f"the ID {shown(identifier)} stands in {shown(first[identifier])} and again in {shown(where)}; "
-                    "give one of them another ID"
-                )
-            first[identifier] = where
+                what = f"the ID {shown(identifier)} stands in {shown(first[identifier])} already"
+                report(Unsound(shown(where), what, "give one of them another ID", field="id"))
+            else:
+                first[identifier] = where
 
     def partial(self) -> Partial:
         return self._seen
@@ -61,5 +62,5 @@ class Census(Stage):
         self._seen += partial
 
 
-def _too_many() -> CortexError:
-    return integrity_error(f"the corpus has more than {limits.RECORDS} records; move some away")
+def _too_many() -> Unsound:
+    return Unsound("", f"the corpus has more than {limits.RECORDS} records", "move some away")
