@@ -103,9 +103,14 @@ def around(stream: bytes, *arguments: str) -> tuple[str | None, list[str]]:
     return anchor["id"], ids(out)
 
 
-@pytest.mark.parametrize("anchor", ["r10", "2024-03-11", "2024-03-11T12:00Z", "2030-01-01"])
 @pytest.mark.parametrize(
-    "more", [[], ["--before", "2", "--after", "1"], ["--type", "log"], ["--from", "2024-03-09", "--to", "2024-03-12"]]
+    ("anchor", "more"),
+    [
+        ("r10", ["--before", "2", "--after", "1"]),
+        ("2024-03-11T12:00Z", ["--type", "log"]),
+        ("2024-03-11", ["--from", "2024-03-09", "--to", "2024-03-12"]),
+        ("2030-01-01", []),
+    ],
 )
 def test_a_window_on_cards_is_the_window_on_their_records(
     anchor: str, more: list[str], records: bytes, cards: bytes

@@ -13,14 +13,12 @@ import pytest
 
 from tests.support import SAMPLE, environment, failure, note, row, run, shell, write_corpus
 
-# What may follow scan and strip, from many records to none.
+# What may follow scan and strip.  All answers over parts in all orders are in test_streams.py.
 ANSWERS = {
     "status": "cortex-envelope status",
     "search": "cortex-select --valid | cortex-expand idea-tension-logger | cortex-rank 'loom tension' --recency 0.5 | "
     "cortex-card | cortex-envelope search --page-size 100",
     "timeline": "cortex-select --valid | cortex-window --anchor 2024-06-01 --type idea | cortex-envelope timeline",
-    "get": "cortex-select --valid --id log-2025-03-08 | cortex-envelope get log-2025-03-08 log-2025-03-08",
-    "digest": "cortex-digest",
     "bodies": "cortex-rank 'the loom' --bodies --explain",
     "select": "cortex-select --type idea | cortex-card | cortex-envelope search --page-size 100",
 }
@@ -68,7 +66,7 @@ def listed(root: Path, folder: Path, parts: int) -> list[Path]:
 
 
 @needs_parallel
-@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.parametrize("name", ["search", "bodies"])
 def test_parallel_answers_as_one_pipeline(name: str, env: dict[str, str]) -> None:
     whole = shell(f"cortex-scan | cortex-strip | {ANSWERS[name]}", env=env)
     done = shell(f"cortex-scan --parts 5 | {spread()} | {ANSWERS[name]}", env=env)
@@ -102,9 +100,7 @@ def test_parallel_in_any_order_and_with_jobs(env: dict[str, str]) -> None:
 )
 def test_a_part_that_parallel_loses_or_repeats(job: str, says: str, env: dict[str, str], tmp_path: Path) -> None:
     split = f"cortex-scan --parts 3 | {spread(job)} 2>/dev/null"
-    digest = shell(f"{split} | cortex-digest", env=env, cwd=tmp_path)
-    assert digest.returncode == 4 and b'"kind":"digest"' not in digest.stdout
-    done = shell(f"{split} | {ANSWERS['search']}", env=env, cwd=tmp_path)
+    done = shell(f"{split} | {ANSWERS['status']}", env=env, cwd=tmp_path)
     failure(done, 4, "integrity_error", says)
 
 
@@ -126,15 +122,14 @@ def test_parallel_on_duplicates_and_bad_notes(env: dict[str, str], tmp_path: Pat
     ):
         root = write_corpus(tmp_path / name, {**many, **files})
         env["CORTEX_MEMORY_ROOT"] = str(root)
-        for answer in ("cortex-envelope status", "cortex-rank loom | cortex-envelope search"):
-            whole = shell(f"cortex-scan | cortex-strip | {answer}", env=env)
-            failure(whole, 4, "integrity_error", *says)
-            done = shell(f"cortex-scan --parts 4 | {spread()} 2>/dev/null | {answer}", env=env)
-            assert done.returncode == 4
-            if name == "bad":  # each part says where its own first fault is, the first of them wins
-                assert done.stdout == whole.stdout
-            else:  # rows are known by their line in one process, by their file in a stream
-                failure(done, 4, "integrity_error", *says)
+        whole = shell(f"cortex-scan | cortex-strip | cortex-envelope status", env=env)
+        failure(whole, 4, "integrity_error", *says)
+        done = shell(f"cortex-scan --parts 4 | {spread()} 2>/dev/null | cortex-envelope status", env=env)
+        assert done.returncode == 4
+        if name == "bad":  # each part says where its own first fault is, the first of them wins
+            assert done.stdout == whole.stdout
+        else:  # rows are known by their line in one process, by their file in a stream
+            failure(done, 4, "integrity_error", *says)
 
 
 # By hand, over two FIFOs.
@@ -152,8 +147,10 @@ def by_hand(tmp_path: Path) -> tuple[Path, Path]:
 TWO = "cortex-strip < part1 > one & cortex-strip < part2 > two & "
 
 
-@pytest.mark.parametrize("order", ["one two", "two one"])
-@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.parametrize(
+    ("name", "order"),
+    [("search", "one two"), ("timeline", "two one"), ("select", "one two"), ("select", "two one")],
+)
 def test_two_fifos_answer_as_one_pipeline(name: str, order: str, by_hand: tuple[Path, Path], tmp_path: Path) -> None:
     whole = shell(f"cortex-scan | cortex-strip | {ANSWERS[name]}", env=environment(CORTEX_MEMORY_ROOT=str(SAMPLE)))
     done = shell(f"{TWO} cat {order} | {ANSWERS[name]}", cwd=tmp_path)
@@ -185,7 +182,7 @@ def test_parts_by_hand_that_do_not_fit(gather: str, says: str, by_hand: tuple[Pa
     (tmp_path / "foreign").mkdir()
     for file in listed(other, tmp_path / "foreign", 2):
         file.rename(tmp_path / file.name.replace("part", "other"))
-    between = "cortex-select --valid | cortex-rank loom | "
+    between = "cortex-card | "
     done = shell(f"{TWO} {{ {gather}; }} 2>/dev/null | {between} cortex-envelope search 2>/dev/null", cwd=tmp_path)
     failure(done, 4, "integrity_error", says)
 
@@ -216,17 +213,17 @@ def test_jobs_write_the_same_lines(parts: str) -> None:
     listing = run("cortex-scan", "--memory-root", SAMPLE, "--parts", parts).stdout
     expected = outcome(listing)
     assert expected[0] == 0 and expected[1].count(b'"kind":"record"') == 45
-    for jobs in ("1", "2", "3", "8", "64"):  # the sample has 35 files
+    for jobs in ("1", "2", "3", "8", "64") if parts == "1" else ("8",):  # the sample has 35 files
         assert outcome(listing, "--jobs", jobs) == expected, jobs
 
 
-@pytest.mark.parametrize("number", [0, 1, 2, 3])
+@pytest.mark.parametrize("number", [0, 1, 3])
 def test_more_jobs_than_files(number: int, tmp_path: Path) -> None:
     files = {f"n{one}.jsonl": row(f"a{one}") + row(f"b{one}") for one in range(number)}
     listing = run("cortex-scan", "--memory-root", write_corpus(tmp_path, files)).stdout
     expected = outcome(listing)
     assert expected[0] == 0 and expected[1].count(b'"kind":"record"') == 2 * number
-    for jobs in ("1", "2", "3", "8"):
+    for jobs in ("2", "8"):
         assert outcome(listing, "--jobs", jobs) == expected, jobs
 
 
@@ -246,15 +243,13 @@ def test_jobs_fail_alike(files: dict[str, str], says: bytes, tmp_path: Path) -> 
     status, out, complaint = outcome(listing)
     assert status == 4 and says in complaint
     error = next(line for line in out.splitlines() if b'"kind":"error"' in line)
-    for jobs in ("2", "3", "8", "40"):
+    for jobs in ("2", "40"):
         again = outcome(listing, "--jobs", jobs)
         assert (again[0], again[2]) == (4, complaint), jobs
         assert error in again[1].splitlines()
-        ended = run("cortex-envelope", "status", input=again[1])
-        failure(ended, 4, "integrity_error", says.decode())
 
 
-@pytest.mark.parametrize("jobs", ["0", "65", "x", "-1", "1.5"])
+@pytest.mark.parametrize("jobs", ["0", "65"])
 def test_numbers_of_jobs_that_are_none(jobs: str) -> None:
     listing = run("cortex-scan", "--memory-root", SAMPLE).stdout
     status, out, complaint = outcome(listing, "--jobs", jobs)

@@ -72,7 +72,7 @@ def test_a_note_is_found_by_a_word_in_it(language: str, query: str) -> None:
     assert len(terms) > 1 or [name for name, one in scores.items() if one] == [language]
 
 
-@pytest.mark.parametrize("language", NOTES)
+@pytest.mark.parametrize("language", ["Chinese", "Thai", "Russian", "Arabic", "German"])
 def test_the_stage_finds_it_first(language: str, records: bytes) -> None:
     assert found(records, NOTES[language][1][0], "--tokens", "unicode")[0] == language
 
