@@ -122,7 +122,7 @@ def test_parallel_on_duplicates_and_bad_notes(env: dict[str, str], tmp_path: Pat
     ):
         root = write_corpus(tmp_path / name, {**many, **files})
         env["CORTEX_MEMORY_ROOT"] = str(root)
-        whole = shell(f"cortex-scan | cortex-strip | cortex-envelope status", env=env)
+        whole = shell("cortex-scan | cortex-strip | cortex-envelope status", env=env)
         failure(whole, 4, "integrity_error", *says)
         done = shell(f"cortex-scan --parts 4 | {spread()} 2>/dev/null | cortex-envelope status", env=env)
         assert done.returncode == 4
