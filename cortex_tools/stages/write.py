@@ -136,6 +136,9 @@ def data(result: Result) -> str:
 
 def main() -> NoReturn:
     """Run cortex-write and exit with its status."""
+    from cortex_tools.files import interrupts  # not above: the library imports this module, and leaves signals alone
+
+    interrupts.raise_on_interrupt()  # it writes, and cleans up after itself
     ensure_descriptors()
     argv = text_arguments(sys.argv[1:])
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cortex_tools.evidence import program  # isort: skip (first, so that Ctrl-C is quiet from here on)
+
 import json
 import time
 
@@ -9,7 +11,6 @@ from cortex_tools.contract.errors import CortexError, invalid_input
 from cortex_tools.contract.grammar import Arguments, count_positionals
 from cortex_tools.contract.options import EXECUTABLES
 from cortex_tools.domain.timestamps import parse_ms
-from cortex_tools.evidence import program
 from cortex_tools.files.stdio import say, write_all
 from cortex_tools.governance import proposals, showing
 from cortex_tools.governance.items import clean_reason

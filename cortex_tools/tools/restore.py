@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from cortex_tools.evidence import program  # isort: skip (first, so that Ctrl-C is quiet from here on)
+
 import json
 import time
 
 from cortex_tools.contract.errors import CortexError, invalid_input
 from cortex_tools.contract.grammar import Arguments, count_positionals
 from cortex_tools.contract.options import EXECUTABLES
-from cortex_tools.evidence import program
 from cortex_tools.files.stdio import say, write_all
 from cortex_tools.governance import restoring, showing
 
