@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cortex_tools.contract.options import COMMANDS, EXECUTABLES, SUBCOMMANDS
-from tests.governed import IDEA, PROPOSAL
-from tests.support import SAMPLE, environment, run, shell
+from tests.governed import IDEA, PROPOSAL, write
+from tests.support import SAMPLE, environment, shell
 
 PROPOSAL_ID = "prop_0123456789ab"
 SNAPSHOT = "PRINCIPAL_MEMORY__2026-01-31T08-00-00-000Z.md"
@@ -48,9 +48,7 @@ def make_place(folder: Path) -> Place:
     style = place.memory / "USER/PRINCIPAL/WRITINGSTYLE.md"
     style.parent.mkdir(parents=True)
     style.write_text("Style.\n")
-    queued = run("cortex-write", "propose", "--adapter", "claude", "--allow-write",
-                 input=(folder / "proposal.json").read_bytes(), env=place.env())  # fmt: skip
-    assert queued.returncode == 0, queued
+    write(place.memory, PROPOSAL)
     queue = place.memory / "OBSERVABILITY/pending-proposals.jsonl"
     row = json.loads(queue.read_text())
     queue.write_text(json.dumps({**row, "id": PROPOSAL_ID}) + "\n")

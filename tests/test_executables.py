@@ -1,21 +1,17 @@
-"""What every executable of the read side does alike: bad input, bad options, help, a terminal."""
+"""What the executables of the read side say of bad input and bad values; tests/test_alike.py is about all of them."""
 
 from __future__ import annotations
 
 import json
 import os
-import pty
-import re
-import shutil
 import subprocess
 from typing import NamedTuple
 
 import pytest
 
-from cortex_tools import __version__
 from cortex_tools.contract.errors import EXIT_STATUS
 from cortex_tools.contract.options import COMMANDS, EXECUTABLES
-from tests.support import BIN, SAMPLE, environment, failure, run, shell, with_options
+from tests.support import BIN, SAMPLE, failure, run, with_options
 
 # Name: arguments that succeed, and the stream it reads ("" for what reads none).  ROOT stands for the corpus.
 READ_SIDE = {
@@ -79,36 +75,11 @@ def test_every_read_executable_is_declared_and_installed() -> None:
         assert os.access(BIN / name, os.X_OK)
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_success_is_silent_on_standard_error(name: str, streams: Streams) -> None:
-    arguments, data = command_line(name, streams)
-    done = run(name, *arguments, input=data)
-    assert (done.returncode, done.stderr) == (0, b"") and done.stdout.endswith(b"\n")
-
-
-GARBAGE = {
-    "no line feed": b"loom",
-    "NUL": b"\0" * 4096,
-    "bytes": bytes(range(256)) * 16,
-    "a long line": b"loom " * 200_000,
-    "foreign JSON lines": b'{"level":"info","msg":"loom"}\n{"level":"warn"}\n',
-}
-
-
 @pytest.mark.parametrize("name", READERS)
 def test_empty_input_is_no_stream(name: str, streams: Streams) -> None:
     """Nothing on standard input means that the stage before died, not that there is nothing to find."""
     arguments, _ = command_line(name, streams)
     assert "cortex-scan" in refused(run(name, *arguments), name, "integrity_error")
-
-
-@pytest.mark.parametrize("case", GARBAGE)
-@pytest.mark.parametrize("name", READERS)
-def test_garbage_is_no_stream(name: str, case: str, streams: Streams) -> None:
-    arguments, _ = command_line(name, streams)
-    done = run(name, *arguments, input=GARBAGE[case])
-    assert "line 1" in refused(done, name, "integrity_error")
-    assert b"loom" not in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -139,37 +110,6 @@ def test_a_broken_seal_is_refused(name: str, streams: Streams) -> None:
     assert "seal" in message and "altered" in message
 
 
-@pytest.mark.parametrize("name", READERS)
-def test_an_upstream_error_is_the_error(name: str, streams: Streams) -> None:
-    arguments, _ = command_line(name, streams)
-    failed = run("cortex-window", "--anchor", "nobody", input=streams.records)
-    assert failed.returncode == 3
-    done = run(name, *arguments, input=failed.stdout)
-    assert (done.returncode, done.stderr) == (3, b"")
-    if name == "cortex-envelope":
-        failure(done, 3, "not_found", "nobody")
-    else:
-        assert done.stdout.splitlines()[-2] == failed.stdout.splitlines()[-2]
-
-
-BAD_ARGUMENTS = {
-    "unknown": ["--no-such-option"],
-    "joined": ["--type=idea"],
-    "private": ["--<private>loom"],
-    "not UTF-8": [b"--\xff"],
-}
-
-
-@pytest.mark.parametrize("case", BAD_ARGUMENTS)
-@pytest.mark.parametrize("name", ALL)
-def test_a_bad_option_is_invalid_input(name: str, case: str, streams: Streams) -> None:
-    arguments, data = command_line(name, streams)
-    done = run(name, *with_options(name, arguments, *BAD_ARGUMENTS[case]), input=data)
-    message = refused(done, name, "invalid_input")
-    assert "is not an option of" in message and b"loom" not in done.stdout + done.stderr
-    assert case != "unknown" or "--no-such-option" in message
-
-
 @pytest.mark.parametrize("name", ALL)
 def test_a_value_option_without_its_value_or_given_twice_is_invalid_input(name: str, streams: Streams) -> None:
     arguments, data = command_line(name, streams)
@@ -187,65 +127,3 @@ def test_a_value_option_without_its_value_or_given_twice_is_invalid_input(name: 
             done = run(name, *twice, input=data)
             assert "twice" in refused(done, name, "invalid_input")
             break  # the grammar is one: the rest of the table is its own test's
-
-
-def shown_help(name: str, columns: int) -> str:
-    done = run(name, "--help", env=environment(COLUMNS=str(columns), TERM="xterm-256color"))
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert b"\x1b" not in done.stdout, "no colour where standard output is no terminal"
-    return done.stdout.decode()
-
-
-@pytest.mark.parametrize("columns", [80, 20])
-@pytest.mark.parametrize("name", ALL)
-def test_help_says_all_that_is_declared(name: str, columns: int) -> None:
-    text = shown_help(name, columns)
-    declared = EXECUTABLES[name]
-    assert re.search(rf"^\W*Usage:\s+{name}\b", text, re.MULTILINE)
-    words = " ".join(re.sub("[│╭╮╰╯─]", " ", text).split())
-    for option in [*declared.options, "--help", "--version"]:
-        assert re.search(rf"(?<![\w-]){option}(?![\w-])", text), f"{option} is not in the help"
-    if columns == 80:
-        for part in (declared.summary, declared.reads, declared.writes):
-            assert part[1:] in words
-    lines = [line.strip() for line in text.splitlines()]
-    examples = lines[lines.index("Examples:") + 1 : lines.index("Exit status:")]
-    assert len(declared.examples) >= 2 and [line for line in examples if line] == list(declared.examples)
-    statuses = lines[lines.index("Exit status:") + 1 :]
-    assert statuses[0].split() == ["0", "success"]
-    for code, status in EXIT_STATUS.items():
-        assert any(line.startswith(str(status)) and code in line for line in statuses)
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_examples_can_be_pasted(name: str) -> None:
-    for example in EXECUTABLES[name].examples:
-        if "jq" in example.split() and shutil.which("jq") is None:
-            pytest.skip("jq is not installed")
-        done = shell(f"set -e; {example}", env=environment(CORTEX_MEMORY_ROOT=str(SAMPLE)))
-        assert (done.returncode, done.stderr) == (0, b""), example
-        assert done.stdout and b'"kind":"error"' not in done.stdout
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_version(name: str) -> None:
-    done = run(name, "--version")
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{name} {__version__}\n".encode(), b"")
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_a_terminal_as_standard_input_is_answered_at_once(name: str, streams: Streams) -> None:
-    arguments, _ = command_line(name, streams)
-    master, terminal = pty.openpty()
-    try:
-        done = subprocess.run(
-            [BIN / name, *arguments], stdin=terminal, capture_output=True, env=environment(), timeout=60
-        )
-    finally:
-        os.close(terminal)
-        os.close(master)
-    if name not in READERS:
-        assert (done.returncode, done.stderr) == (0, b"") and done.stdout
-        return
-    message = refused(done, name, "invalid_input")
-    assert "terminal" in message and EXECUTABLES[name].reads in message and EXECUTABLES[name].examples[0] in message

@@ -472,29 +472,6 @@ def test_the_driver_leaves_no_process_behind(command: str, drive: Callable[..., 
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-@pytest.mark.parametrize("name", ALL)
-def test_a_full_disk_is_said_in_one_line(name: str, streams: Streams) -> None:
-    arguments, data = command_line(name, streams)
-    wanted = [(arguments, data), (["--version"], b"")]
-    if name in ("cortex", "cortex-plan", "cortex-envelope"):
-        wanted += [(["--help"], b""), (["nothing"], b"")]  # a failure envelope that cannot be written
-    if name == "cortex-envelope":
-        wanted.append((["--schema"], b""))
-    for words, given in wanted:
-        with open("/dev/full", "wb") as full:
-            done = subprocess.run(
-                [BIN / name, *words],
-                input=given,
-                stdout=full,
-                stderr=subprocess.PIPE,
-                env=environment(),
-                timeout=PATIENCE,
-            )
-        assert done.returncode == 1, (words, done)
-        assert done.stderr.decode() == f"{name}: standard output cannot be written: No space left on device\n"
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 def test_a_full_disk_at_any_place_of_a_pipeline_is_a_failure() -> None:
     """The stage behind a stage that cannot write gets nothing, and says so."""
     for stages in ("cortex-scan >/dev/full | cortex-strip", "cortex-scan | cortex-strip >/dev/full"):
@@ -568,34 +545,6 @@ def test_workers_and_closed_descriptors(large: Path) -> None:
 
 
 # --- a reader that is gone -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_a_stage_whose_reader_is_gone_ends_silently_by_sigpipe(name: str, streams: Streams) -> None:
-    arguments, data = command_line(name, streams)
-    for words, given in ((arguments, data), (["--version"], b""), (["nothing", "--at", "all"], b"")):
-        reading, writing = os.pipe()
-        os.close(reading)
-        try:
-            done = subprocess.run(
-                [BIN / name, *words], input=given, stdout=writing, stderr=subprocess.PIPE, env=environment(), timeout=60
-            )
-        finally:
-            os.close(writing)
-        assert done.returncode == -signal.SIGPIPE, (words, done)
-        # A stage says its own failure on standard error; that nobody reads it says nothing.
-        assert done.stderr == b"" or (words[0] == "nothing" and done.stderr.count(b"\n") == 1)
-
-
-@pytest.mark.parametrize("name", ["cortex", "cortex-envelope"])
-def test_help_whose_reader_is_gone_ends_silently_by_sigpipe(name: str) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    with os.fdopen(writing, "wb") as pipe:
-        done = subprocess.run(
-            [BIN / name, "--help"], stdout=pipe, stderr=subprocess.PIPE, env=environment(), timeout=PATIENCE
-        )
-    assert (done.returncode, done.stderr) == (-signal.SIGPIPE, b"")
 
 
 @pytest.mark.parametrize("reader", ["true", "head -c 1"])

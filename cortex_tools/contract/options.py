@@ -143,6 +143,13 @@ class Command:
 _COMMON = (MEMORY_ROOT, ADAPTER)
 _IDS = ("ID", 1, limits.IDS)
 _PAYLOAD = ("JSON", 1, 1)
+_BENCHMARK_STATUSES = {
+    0: "success",
+    1: "an unexpected failure, or standard output cannot be written",
+    4: "refused: arguments, labels, corpus, or the place for the report; nothing was kept",
+}
+_NOTES = "the notes below the memory root"
+_ITEM = "the payload: its argument, or standard input where that is -"
 
 COMMANDS = {
     command.name: command
@@ -151,7 +158,9 @@ COMMANDS = {
             "status",
             "the shape of the corpus: its pinned root and how many records it holds",
             _COMMON,
-            examples=("cortex status",),
+            reads=_NOTES,
+            writes="one JSON envelope",
+            examples=("cortex status", "cortex status | jq .data.canonical.records"),
         ),
         Command(
             "search",
@@ -159,6 +168,8 @@ COMMANDS = {
             (*_COMMON, *FILTERS, PAGE, PAGE_SIZE, RECENCY, EXPAND, MAX_NODES, MAX_TOKENS),
             positionals=("QUERY", 1, 1),
             values=("query", "--from", "--to", "--recency", "--page", "--page-size", "--max-nodes", "--max-tokens"),
+            reads=_NOTES,
+            writes="one JSON envelope with a page of cards",
             examples=('cortex search "loom tension" --type idea', 'cortex search "loom" --expand idea-tension-logger'),
         ),
         Command(
@@ -166,41 +177,69 @@ COMMANDS = {
             "the records created just before and after an anchor",
             (*_COMMON, ANCHOR, BEFORE, AFTER, *FILTERS, PAGE, PAGE_SIZE),
             values=("--anchor", "--from", "--to", "--before", "--after", "--page", "--page-size"),
-            examples=("cortex timeline --anchor 2024-06-01 --before 3 --after 3",),
+            reads=_NOTES,
+            writes="one JSON envelope with a page of cards, in time order",
+            examples=(
+                "cortex timeline --anchor 2024-06-01 --before 3 --after 3",
+                "cortex timeline --anchor idea-tension-logger --type log",
+            ),
         ),
         Command(
             "get",
             "the whole records of the given IDs, all of them or none",
             _COMMON,
             positionals=_IDS,
-            examples=("cortex get idea-tension-logger",),
+            reads=_NOTES,
+            writes="one JSON envelope with the records in the order asked for",
+            examples=(
+                "cortex get idea-tension-logger",
+                "cortex get idea-tension-logger log-2025-03-08 | jq -r '.data.items[].title'",
+            ),
         ),
         Command(
             "export",
             "like get, for keeping: the same records in the export format",
             _COMMON,
             positionals=_IDS,
-            examples=("cortex export idea-tension-logger > tension.json",),
+            reads=_NOTES,
+            writes="one JSON envelope with the records, and what they were taken from",
+            examples=(
+                "cortex export idea-tension-logger > tension.json",
+                "cortex export idea-tension-logger log-2025-03-08 | jq '.data.items | length'",
+            ),
         ),
         Command(
             "rebuild",
             "prove that two independent readings of the canonical files agree",
             (*_COMMON, FROM_CANONICAL),
-            examples=("cortex rebuild --from-canonical",),
+            reads=_NOTES,
+            writes="one JSON envelope with both digests",
+            examples=("cortex rebuild --from-canonical", "cortex rebuild --from-canonical | jq .data.equivalent"),
         ),
         Command(
             "remember",
             "persist one memory, idea or knowledge item (a JSON payload, or - for standard input)",
             (*_COMMON, ALLOW_WRITE),
             positionals=_PAYLOAD,
-            examples=("cortex remember - --adapter claude --allow-write < item.json",),
+            reads=_ITEM,
+            writes="the item below the memory root, and one JSON envelope",
+            examples=(
+                "cortex remember - --adapter claude --allow-write < item.json",
+                'cortex remember \'{"type":"idea","title":"Heddles","content":"Wax them in spring."}\''
+                " --adapter claude --allow-write",
+            ),
         ),
         Command(
             "propose",
             "queue one proposal for a person to decide (a JSON payload, or - for standard input)",
             (*_COMMON, ALLOW_WRITE),
             positionals=_PAYLOAD,
-            examples=("cortex propose - --adapter claude --allow-write < proposal.json",),
+            reads=_ITEM,
+            writes="the proposal into the queue below the memory root, and one JSON envelope",
+            examples=(
+                "cortex propose - --adapter claude --allow-write < proposal.json",
+                "cortex propose - --adapter claude --allow-write < proposal.json | jq .data.result",
+            ),
         ),
     )
 }
@@ -213,7 +252,7 @@ EXECUTABLES = {
             "verifiable search over a folder of Markdown and JSONL notes, behind a privacy boundary",
             (Option("--completion", "text", "SHELL", f"print completion for {', '.join(SHELLS)}", choices=SHELLS),),
             positionals=("COMMAND [OPTION...]", 1, 1),
-            reads="the notes below the memory root",
+            reads=_NOTES,
             writes="one JSON envelope",
             examples=('cortex search "loom"', "cortex get idea-tension-logger | jq -r '.data.items[].content'"),
         ),
@@ -290,8 +329,8 @@ EXECUTABLES = {
             reads="record lines",
             writes="card lines, best first; with --explain an explanation line after each",
             examples=(
-                'cortex-scan | cortex-strip | cortex-select --valid | cortex-rank "loom" | jq -r .id',
-                'cortex-scan | cortex-strip | cortex-select --valid | cortex-rank "loom" --bodies | jq -r .content',
+                'cortex-scan | cortex-strip | cortex-rank "loom" | jq -r \'select(.kind=="card").id\'',
+                'cortex-scan | cortex-strip | cortex-select --valid | cortex-rank "loom" --bodies | cortex-digest',
                 "cortex-scan | cortex-strip | cortex-rank \"loom tension\" --explain | jq 'select(.terms).terms'",
                 'cortex-scan | cortex-strip | cortex-rank "café" --tokens unicode',
             ),
@@ -484,11 +523,7 @@ EXECUTABLES = {
                 "cortex-benchmark --labels labels.jsonl > report.json",
                 "cortex-benchmark plot report.json > report.svg",
             ),
-            statuses={
-                0: "success",
-                1: "an unexpected failure, or standard output cannot be written",
-                4: "refused: arguments, labels, corpus, or the place for the report; nothing was kept",
-            },
+            statuses=_BENCHMARK_STATUSES,
         ),
     )
 }
@@ -509,12 +544,26 @@ SUBCOMMANDS = {
                 MEMORY_ROOT,
             ),
             positionals=("QUERY", 1, 1),
+            reads=_NOTES,
+            writes="one label row",
+            examples=(
+                'cortex-benchmark label "loom tension" --expect idea-tension-logger >> labels.jsonl',
+                'cortex-benchmark label "loom" --expect idea-tension-logger idea-open-dobby --labels labels.jsonl',
+            ),
+            statuses=_BENCHMARK_STATUSES,
         ),
         Command(
             "cortex-benchmark plot",
             "draw recall, MRR and injected tokens over reports as an SVG",
             (),
             positionals=("REPORT", 1, limits.PLOT_REPORTS),
+            reads="the reports",
+            writes="an SVG",
+            examples=(
+                "cortex-benchmark plot report.json > report.svg",
+                "cortex-benchmark plot BENCHMARKS/cortex-benchmark-v1-*.json > retrieval.svg",
+            ),
+            statuses=_BENCHMARK_STATUSES,
         ),
     )
 }
