@@ -7,6 +7,7 @@ import os
 from cortex_tools.driver.run import measure_here
 from cortex_tools.files.processes import Worker, available_cores, split, while_alive
 from cortex_tools.files.root import Root
+from cortex_tools.files.stdio import STDERR
 from cortex_tools.files.walk import NoteFile
 from cortex_tools.stages.base import Stage
 
@@ -29,7 +30,7 @@ def measure_with_workers(root: Root, files: list[NoteFile], chain: list[Stage]) 
     total = sum(file.bytes for file in files)
     parts = min(available_cores(), MOST_WORKERS, max(1, total // BYTES_WORTH_A_WORKER), max(1, len(files)))
     if parts == 1:
-        measure_here(root, files, chain)
+        _measure(root, files, chain)
         return
     shares = split(files, parts)
     for stage in chain:
@@ -38,13 +39,24 @@ def measure_with_workers(root: Root, files: list[NoteFile], chain: list[Stage]) 
     try:
         for part in range(1, parts):
             workers.append(Worker(_measuring(part, root, shares[part], chain), f"part {part + 1} of {parts}"))
-        measure_here(root, shares[0], chain)
+        _measure(root, shares[0], chain)
         for worker in workers:
             for stage, partial in zip(chain, worker.result(), strict=True):
                 stage.absorb(partial)
     finally:
         for worker in workers:
             worker.close()
+
+
+def _measure(root: Root, files: list[NoteFile], chain: list[Stage]) -> None:
+    """This process's own part; on a terminal it shows how far that is, and so about how far all are."""
+    if not os.isatty(STDERR):
+        measure_here(root, files, chain)
+        return
+    from cortex_tools.files.progress import Progress
+
+    with Progress("reading notes", files, lambda file: file.bytes) as shown:
+        measure_here(root, shown, chain)
 
 
 def _measuring(part: int, root: Root, files: list[NoteFile], chain: list[Stage]) -> Callable[[], list[Any]]:

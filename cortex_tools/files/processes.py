@@ -10,7 +10,7 @@ from cortex_tools.files.walk import NoteFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any, NoReturn
 
 # Opening and closing a file costs about as much as reading and parsing this many bytes of it.
@@ -71,7 +71,7 @@ class Worker:
         os.waitpid(self._pid, 0)
 
 
-def while_alive(files: list[NoteFile], parent: int) -> Iterator[NoteFile]:
+def while_alive(files: Iterable[NoteFile], parent: int) -> Iterator[NoteFile]:
     """`files`, until the process `parent` is gone: then nobody wants the rest."""
     for file in files:
         if os.getppid() != parent:

@@ -14,11 +14,17 @@ from cortex_tools.files.processes import Worker, split, while_alive
 from cortex_tools.files.reading import read_records
 from cortex_tools.files.root import Root, pin_root
 from cortex_tools.files.spool import Spool
+from cortex_tools.files.stdio import STDERR, STDOUT
 from cortex_tools.files.walk import NoteFile
 from cortex_tools.stages.census import Census
 from cortex_tools.streams.lines import Corpus, Seal, encode
 from cortex_tools.streams.segments import SegmentReader, SegmentWriter
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+READING = "reading notes"
 _DECLARED = EXECUTABLES["cortex-strip"]
 
 
@@ -58,17 +64,35 @@ def _segments(reader: SegmentReader) -> list[tuple[Corpus, list[NoteFile]]]:
 
 
 def _write_records(root: Root, files: list[NoteFile], jobs: int, census: Census, writer: SegmentWriter) -> None:
-    if jobs == 1:
-        for record in read_records(root.descriptor, files):
-            census.take(record)
-            writer.write(record)
-        return
+    # What is written to a terminal itself shows how far it is.
+    watched = os.isatty(STDERR) and not os.isatty(STDOUT)
+    if jobs > 1:
+        _write_with_jobs(root, files, jobs, census, writer, watched)
+    elif not watched:
+        _write_here(root, files, census, writer)
+    else:
+        from cortex_tools.files.progress import Progress
+
+        with Progress(READING, files, lambda file: file.bytes) as shown_files:
+            _write_here(root, shown_files, census, writer)
+
+
+def _write_here(root: Root, files: Iterable[NoteFile], census: Census, writer: SegmentWriter) -> None:
+    for record in read_records(root.descriptor, files):
+        census.take(record)
+        writer.write(record)
+
+
+def _write_with_jobs(
+    root: Root, files: list[NoteFile], jobs: int, census: Census, writer: SegmentWriter, watched: bool
+) -> None:
     workers: list[Worker] = []
     spools: list[Spool] = []
     try:
         for number, share in enumerate(split(files, jobs), 1):
             spools.append(Spool())
-            work = partial(_spool_records, root, share, spools[-1], os.getpid())
+            # All shares are of about equal work: one shows how far all are.
+            work = partial(_spool_records, root, share, spools[-1], os.getpid(), watched and number == 1)
             workers.append(Worker(work, f"share {number} of {jobs}"))
         for worker, spool in zip(workers, spools, strict=True):
             seen, places = worker.result()
@@ -78,18 +102,32 @@ def _write_records(root: Root, files: list[NoteFile], jobs: int, census: Census,
     finally:
         for worker in workers:
             worker.close()
+        if watched:
+            from cortex_tools.files.progress import erase
+
+            erase(READING)  # a worker that was ended could not
         for spool in spools:
             spool.close()
 
 
 def _spool_records(
-    root: Root, files: list[NoteFile], spool: Spool, parent: int
+    root: Root, files: list[NoteFile], spool: Spool, parent: int, watched: bool
 ) -> tuple[list[tuple[str, str]], list[tuple[int, int]]]:
     """One job's share: its lines into the spool; what the census wants, and where the lines lie."""
     census = Census()
     places = []
-    for record in read_records(root.descriptor, while_alive(files, parent)):
-        census.take(record)
-        places.append(spool.add(encode(record)))
+
+    def read(listed: Iterable[NoteFile]) -> None:
+        for record in read_records(root.descriptor, while_alive(listed, parent)):
+            census.take(record)
+            places.append(spool.add(encode(record)))
+
+    if watched:
+        from cortex_tools.files.progress import Progress
+
+        with Progress(READING, files, lambda file: file.bytes) as shown_files:
+            read(shown_files)
+    else:
+        read(files)
     spool.flush()
     return census.partial(), places

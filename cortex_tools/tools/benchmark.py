@@ -92,12 +92,12 @@ def _measure(root: Root, labels: Labels, command: list[str]) -> dict[str, Any]:
 
     if not os.isatty(STDERR):
         return report.run(root, labels, command)
-    from rich.console import Console
-    from rich.progress import Progress
+    from cortex_tools.files.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("queries", total=len(labels.rows))
-        return report.run(root, labels, command, progress=lambda: progress.advance(task))
+    with Progress("measuring queries", labels.rows) as progress:
+        steps = iter(progress)
+        next(steps, None)
+        return report.run(root, labels, command, progress=lambda: next(steps, None))
 
 
 def _label(argv: list[str]) -> int:
