@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 from cortex_tools.contract.errors import CortexError
 from cortex_tools.evidence.benchmark import output
 from cortex_tools.files.root import pin_root
-from tests.support import BIN, environment, note, run, write_corpus
+from tests.support import note, run, write_corpus
 from tests.test_benchmark_labels import jsonl, label
 from tests.test_benchmark_measure import SCHEMA
 
@@ -197,23 +196,3 @@ def test_the_private_text_of_notes_is_in_no_report(root: Path) -> None:
     write_corpus(root, {"KNOWLEDGE/secret.md": note("secret", "loom <private>canary</private> open words")})
     done = benchmark(root)
     assert done.returncode == 0 and b"canary" not in done.stdout and b"open words" not in done.stdout
-
-
-def test_progress_is_for_a_terminal_on_standard_error_alone(root: Path) -> None:
-    ours, theirs = pty.openpty()
-    command = [BIN / "cortex-benchmark", "--labels", root / "BENCHMARKS/labels.jsonl", "--memory-root", root]
-    env = environment(TERM="xterm", COLUMNS="80")
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=env) as process:
-        os.close(theirs)
-        said = b""
-        try:
-            while more := os.read(ours, 65536):
-                said += more
-        except OSError:
-            pass  # the other end is closed
-        assert process.stdout is not None
-        shown = process.stdout.read()
-        assert process.wait(60) == 0
-    os.close(ours)
-    assert b"queries" in said
-    jsonschema.validate(json.loads(shown), SCHEMA)

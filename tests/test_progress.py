@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
@@ -99,12 +100,13 @@ def test_long_work_is_shown_and_goes_away(tmp_path: Path, listing: bytes) -> Non
 def test_a_benchmark_shows_its_queries(tmp_path: Path) -> None:
     labels = tmp_path / "labels.jsonl"
     for query in ("loom", "loom hook", "loom card", "loom lift"):
-        label = f"cortex-benchmark label {query} --expect idea-open-dobby --labels {labels}"
+        label = f"cortex-benchmark label '{query}' --expect idea-open-dobby --labels {labels}"
         made = shell(label, env=environment(CORTEX_MEMORY_ROOT=str(SAMPLE)))
         assert made.returncode == 0, made
     argv = ["cortex-benchmark", "--labels", str(labels), "--memory-root", str(SAMPLE)]
     done, sent = on_terminal(argv, hooked(tmp_path, SLOW_CLOCK))
-    assert done.returncode == 0 and b"measuring queries: 75 %" in sent and screen(sent) == ""
+    assert done.returncode == 0 and done.stdout.count(b"\n") == 1 and json.loads(done.stdout)
+    assert b"measuring queries: 75 %" in sent and screen(sent) == ""
 
 
 @pytest.mark.parametrize("case", ["short work", "a dumb terminal", "no kind of terminal", "no terminal"])
