@@ -26,6 +26,9 @@ DEFAULT_NEIGHBOURS = 5
 DEFAULT_EXPANSION_NODES = 10
 DEFAULT_EXPANSION_TOKENS = 2_000
 
+# Text as a stream (cortex-strip --text): what has hung on the text after it for so many characters is cut.
+UNDECIDED = 1024 * 1024
+
 # A corpus that changes while it is read is tried afresh this often before it is refused (section 14.10).
 FRESH_TRIES = 2
 

@@ -279,12 +279,17 @@ EXECUTABLES = {
         Command(
             "cortex-strip",
             "read the listed notes behind the privacy boundary and parse them into records",
-            (_count("--jobs", "read with N processes", 1, limits.JOBS, 1), UNSEALED),
+            (
+                _count("--jobs", "read with N processes", 1, limits.JOBS, 1),
+                _flag("--text", "be a filter for any text instead: plain text in, stripped plain text out"),
+                UNSEALED,
+            ),
             reads="file lines, and the notes that they name",
             writes="record lines, private spans removed",
             examples=(
                 "cortex-scan | cortex-strip | jq -r 'select(.kind==\"record\").title'",
                 "cortex-scan | cortex-strip --jobs 8 | cortex-envelope status",
+                "echo 'said <private>and not said</private>' | cortex-strip --text",
             ),
         ),
         Command(

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 _WORD = "[Pp][Rr][Ii][Vv][Aa][Tt][Ee]"
 # A well-formed tag; group 1 is "/" in a closing one.  Possessive quantifiers keep it linear.
-_TAG = re.compile(f"<[{BLANK_CLASS}]*+(/?)[{BLANK_CLASS}]*+{_WORD}(?:[{BLANK_CLASS}]++[^<>]*+)?+>")
+TAG = re.compile(f"<[{BLANK_CLASS}]*+(/?)[{BLANK_CLASS}]*+{_WORD}(?:[{BLANK_CLASS}]++[^<>]*+)?+>")
 # A bracket worth a closer look: what follows its ASCII controls and spaces is a slash, a p or not ASCII.
 _CANDIDATE = re.compile(r"[<\uff1c\ufe64](?=[\x00-\x20\x7f]*+[/pP\x80-\U0010ffff])")
 _WIDE_CLOSERS = re.compile("[\uff1e\ufe65]")
-_WIDE_OPENERS = ("\uff1c", "\ufe64")
+WIDE_OPENERS = ("\uff1c", "\ufe64")
 
 MALFORMED = "malformed opener"
 UNCLOSED = "never closed"
@@ -32,16 +32,29 @@ class Stripped:
 
     `text` is what is left; `spans` the (start, end) character offsets removed from the input, openers
     and closers included; `cut` the offset from which the input was cut off, None where it was not
-    (for REMNANT an offset into the text after removal); `reason` is MALFORMED, UNCLOSED, REMNANT or None.
+    (for REMNANT an offset into the text after removal); `reason` is MALFORMED, UNCLOSED, REMNANT or None;
+    `malformed` the offset of a malformed opener, also where it is not what cuts the text because a span
+    before it is left open by it.
     """
 
-    __slots__ = ("cut", "reason", "spans", "text")
+    __slots__ = ("cut", "malformed", "reason", "spans", "text")
 
-    def __init__(self, text: str, spans: list[tuple[int, int]], cut: int | None, reason: str | None) -> None:
+    def __init__(
+        self, text: str, spans: list[tuple[int, int]], cut: int | None, reason: str | None, malformed: int | None
+    ) -> None:
         self.text = text
         self.spans = spans
         self.cut = cut
         self.reason = reason
+        self.malformed = malformed
+
+    def source(self, offset: int) -> int:
+        """Where in the input the character stands that is at `offset` of what is left."""
+        for start, end in self.spans:
+            if offset < start:
+                break
+            offset += end - start
+        return offset
 
 
 def strip_private(text: str) -> str:
@@ -53,43 +66,48 @@ def may_hold_tag(text: str) -> bool:
     """False where `text` holds no bracket at all, so that stripping cannot change it."""
     if "<" in text:
         return True
-    return not text.isascii() and any(bracket in text for bracket in _WIDE_OPENERS)
+    return not text.isascii() and any(bracket in text for bracket in WIDE_OPENERS)
 
 
 def strip(text: str) -> Stripped:
     """Strip `text` and say what was removed and why."""
-    cut = _malformed_opener(text)
+    cut = malformed = malformed_opener(text, len(text))
     reason = None if cut is None else MALFORMED
-    kept, spans, open_at = _outside_spans(text if cut is None else text[:cut])
-    if open_at is not None:
+    kept, spans, depth, open_at = outside_spans(text if cut is None else text[:cut])
+    if depth:
         cut, reason = open_at, UNCLOSED
     result = "".join(kept)
     if spans or cut is not None:
         # Removing a span can join a new tag, and a cut can leave the head of one: nothing like a tag may stay.
-        remnant = _remnant(result)
-        if remnant is not None:
-            result, cut, reason = result[:remnant], remnant, REMNANT
-    return Stripped(result, spans, cut, reason)
+        left = remnant(result, len(result))
+        if left is not None:
+            result, cut, reason = result[:left], left, REMNANT
+    return Stripped(result, spans, cut, reason, malformed)
 
 
-def _malformed_opener(text: str) -> int | None:
-    """The offset of the first `<…` that looks like an opener and is no well-formed tag."""
+def malformed_opener(text: str, end: int) -> int | None:
+    """The offset of the first `<…` before `end` that looks like an opener and is no well-formed tag."""
     for bracket in _CANDIDATE.finditer(text):
         at = bracket.start()
-        tag = _TAG.match(text, at)
+        if at >= end:
+            break
+        tag = TAG.match(text, at)
         if tag is not None and (tag[1] or not _WIDE_CLOSERS.search(text, at, tag.end())):
             continue
-        if _looks_like_opener(text, at + 1):
+        if look(text, at + 1)[0]:
             return at
     return None
 
 
-def _outside_spans(text: str) -> tuple[list[str], list[tuple[int, int]], int | None]:
-    """The pieces of `text` at depth 0, the spans between them, and where a span that never closes opens."""
+def outside_spans(text: str, depth: int = 0) -> tuple[list[str], list[tuple[int, int]], int, int]:
+    """The pieces of `text` at depth 0, the spans between them, the depth at its end, and where that span opens.
+
+    `depth` is that at its start.  Each piece begins where a span ends, the first one, if depth is 0, at 0.
+    """
     kept: list[str] = []
     spans: list[tuple[int, int]] = []
-    depth = at = 0
-    for tag in _TAG.finditer(text):
+    at = 0
+    for tag in TAG.finditer(text):
         if tag[1]:
             if depth <= 1:
                 if depth == 0:
@@ -103,23 +121,26 @@ def _outside_spans(text: str) -> tuple[list[str], list[tuple[int, int]], int | N
                 kept.append(text[at : tag.start()])
                 at = tag.start()
             depth += 1
-    if depth:
-        return kept, spans, at
-    kept.append(text[at:])
-    return kept, spans, None
+    if not depth:
+        kept.append(text[at:])
+    return kept, spans, depth, at
 
 
-def _remnant(text: str) -> int | None:
-    """The offset of the first tag or suspicious opener in text that has been stripped once."""
+def remnant(text: str, end: int) -> int | None:
+    """The offset of the first tag or suspicious opener before `end` in text that has been stripped once."""
     for bracket in _CANDIDATE.finditer(text):
         at = bracket.start()
-        if _TAG.match(text, at) is not None or _looks_like_opener(text, at + 1):
+        if at >= end:
+            break
+        if TAG.match(text, at) is not None or look(text, at + 1)[0]:
             return at
     return None
 
 
-def _looks_like_opener(text: str, start: int) -> bool:
-    """True where the inside of a bracket, from `start`, begins with `private` once it is normalized.
+def look(text: str, start: int) -> tuple[bool, bool]:
+    """Whether the inside of a bracket, from `start`, begins with `private` once it is normalized.
+
+    The second value is True where text after the end of `text` could change that.
 
     The contract normalizes the whole inside (NFKC, then controls, formats and spaces dropped, then
     lower case).  Going character by character gives the same answer: within a Latin word NFKC acts
@@ -133,11 +154,12 @@ def _looks_like_opener(text: str, start: int) -> bool:
             continue
         piece = char.lower() if char < "\x80" else _folded(char)
         if not rest.startswith(piece):
-            return piece.startswith(rest)  # one character may end the word and go on, such as U+32CD, "erg"
+            return piece.startswith(rest), False  # one character may end the word and go on, such as U+32CD, "erg"
         rest = rest[len(piece) :]
         if not rest:
-            return not _mark_follows(text, at + 1)
-    return False
+            follows, is_open = _mark_follows(text, at + 1)
+            return not follows, is_open
+    return False, True
 
 
 @lru_cache(maxsize=1024)
@@ -165,19 +187,21 @@ def _decomposed_from(text: str, at: int) -> Iterator[str]:
 _IGNORED = ("Cc", "Cf", "Zs", "Zl", "Zp")
 
 
-def _mark_follows(text: str, at: int) -> bool:
-    """True where combining marks from `at` on would compose with an `e` before them, so that it is no `e`.
+def _mark_follows(text: str, at: int) -> tuple[bool, bool]:
+    """Whether combining marks from `at` on would compose with an `e` before them, so that it is no `e`.
 
     Only the first mark of each combining class can reach the letter; taking just those keeps a run of
-    millions of marks linear, which unicodedata's own reordering is not.
+    millions of marks linear, which unicodedata's own reordering is not.  The second value as of `look`.
     """
     if at >= len(text) or text[at] < "\u0300":
-        return False
+        return False, at >= len(text)
     import unicodedata
 
     first_of_class: dict[int, str] = {}
+    is_open = True
     for part in _decomposed_from(text, at):
         if not unicodedata.combining(part):
+            is_open = False
             break
         first_of_class.setdefault(unicodedata.combining(part), part)
-    return unicodedata.normalize("NFKC", "e" + "".join(first_of_class.values()))[0] != "e"
+    return unicodedata.normalize("NFKC", "e" + "".join(first_of_class.values()))[0] != "e", is_open

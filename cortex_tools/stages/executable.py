@@ -48,6 +48,8 @@ def main(name: str) -> NoReturn:
             from cortex_tools.manual.help import show
 
             status = show(name, own)
+        elif name == "cortex-strip" and "--text" in argv:
+            status = _text(argv)
         else:
             status = _envelope(argv) if name == "cortex-envelope" else _stage(name, argv)
     except OutputError as error:
@@ -74,6 +76,22 @@ def _stage(name: str, argv: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 (the last guard of the process)
         return _fail(name, _unexpected(error), writer, argv)
     return SUCCESS
+
+
+def _text(argv: list[str]) -> int:
+    """cortex-strip --text, which is no stage: its failures are said on standard error alone."""
+    from cortex_tools.stages import strip_text
+
+    try:
+        return strip_text.run(_arguments(EXECUTABLES["cortex-strip"], argv))
+    except CortexError as error:
+        failed = error
+    except (OutputError, KeyboardInterrupt):
+        raise
+    except Exception as error:  # noqa: BLE001 (the last guard of the process)
+        failed = _unexpected(error)
+    say(f"cortex-strip: {failed.code}: {failed.message}")
+    return failed.status
 
 
 def _unexpected(error: Exception) -> CortexError:
