@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import signal
-import subprocess
-import threading
 from pathlib import Path
 
 import pytest
 
-from tests.support import BIN, SAMPLE, environment, run, shell, write_corpus
+from tests.support import SAMPLE, environment, run, shell, write_corpus
+from tests.terminals import on_terminal
 from tests.test_imports import imported
 
 # A clock on which every look is more than half a second after the one before: all work is long.
@@ -35,37 +33,6 @@ def hooked(folder: Path, code: str, **changes: str | None) -> dict[str, str]:
     (folder / "hook/sitecustomize.py").write_text(code)
     path = os.pathsep.join(filter(None, (str(folder / "hook"), os.environ.get("PYTHONPATH"))))
     return environment(**{"PYTHONPATH": path, "TERM": "xterm", **changes})
-
-
-def on_terminal(
-    argv: list[str], env: dict[str, str], input: bytes = b"", *, output_too: bool = False
-) -> tuple[subprocess.CompletedProcess[bytes], bytes]:
-    """The executable with a terminal as standard error, and what that was sent."""
-    master, terminal = pty.openpty()
-    sent: list[bytes] = []
-
-    def listen() -> None:
-        while True:
-            try:
-                data = os.read(master, 65_536)
-            except OSError:  # the last who held it has closed it
-                return
-            if not data:
-                return
-            sent.append(data)
-
-    listener = threading.Thread(target=listen)
-    listener.start()
-    try:
-        stdout = terminal if output_too else subprocess.PIPE
-        done = subprocess.run(
-            [BIN / argv[0], *argv[1:]], input=input, stdout=stdout, stderr=terminal, env=env, timeout=120
-        )
-    finally:
-        os.close(terminal)
-        listener.join(60)
-        os.close(master)
-    return done, b"".join(sent)
 
 
 def screen(sent: bytes) -> str:

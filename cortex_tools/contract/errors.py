@@ -50,7 +50,10 @@ class Unsound(CortexError):
 
 def refuse(error: CortexError) -> None:
     """Stop at the first problem: what every check does that is not told to report problems elsewhere."""
-    raise error
+    try:
+        raise error
+    finally:
+        del error  # else its traceback and this frame hold each other, and with them what the callers have open
 
 
 def invalid_input(message: str) -> CortexError:

@@ -56,6 +56,11 @@ def say(text: str) -> None:
         pass  # there is nowhere left to say it; the exit status still tells
 
 
+def colour_wanted() -> bool:
+    """Whether standard output is a terminal that may show colours and the like (https://no-color.org)."""
+    return os.isatty(STDOUT) and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+
+
 def text_arguments(arguments: list[str]) -> list[str]:
     """Command-line arguments decoded as UTF-8 whatever the locale says; other bytes as lone surrogates."""
     if all(argument.isascii() for argument in arguments):

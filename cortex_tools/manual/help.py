@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import io
 import os
+import re
 import shutil
 from typing import Any
 
@@ -13,11 +14,12 @@ import typer
 
 from cortex_tools import __version__
 from cortex_tools.contract.options import COMMANDS, EXECUTABLES, SUBCOMMANDS, Command, Option
-from cortex_tools.files.stdio import STDOUT, write_all
+from cortex_tools.files.stdio import colour_wanted, write_all
 from cortex_tools.manual.statuses import statuses
 from cortex_tools.manual.usage import described
 
 _NARROWEST = 60
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def show(name: str, argv: list[str]) -> int:
@@ -35,7 +37,10 @@ def show(name: str, argv: list[str]) -> int:
     with contextlib.redirect_stdout(page):
         app(args=["--help"], prog_name=shown_name, standalone_mode=False)
     # The closing is past Typer, whose line wrapping would break a pipeline that is to be pasted.
-    write_all((page.getvalue() + _closing(shown_name, declared)).encode())
+    text = page.getvalue().replace("{" + declared.positionals[0] + "}", declared.positionals[0])
+    if not colour_wanted():  # NO_COLOR leaves Rich bold, and FORCE_COLOR colours a file
+        text = _STYLE.sub("", text)
+    write_all((text + _closing(shown_name, declared)).encode())
     return 0
 
 
@@ -43,7 +48,7 @@ class _Page(io.StringIO):
     """Collects what Typer prints, in colour where standard output would show it."""
 
     def isatty(self) -> bool:
-        return os.isatty(STDOUT)
+        return colour_wanted()
 
 
 def _topic(name: str, argv: list[str]) -> Command:

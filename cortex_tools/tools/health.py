@@ -10,7 +10,7 @@ from cortex_tools.contract.errors import CortexError, invalid_input
 from cortex_tools.contract.grammar import Arguments, count_positionals
 from cortex_tools.contract.options import EXECUTABLES
 from cortex_tools.evidence import layout as layouts
-from cortex_tools.files.stdio import STDOUT, write_all
+from cortex_tools.files.stdio import STDOUT, colour_wanted, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,10 +53,8 @@ def work(argv: list[str]) -> int:
 def _for_people(report: Report) -> bytes:
     from cortex_tools.evidence import table  # rich costs more than the whole measurement
 
-    terminal = os.isatty(STDOUT)
-    colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    width = os.get_terminal_size(STDOUT).columns if terminal else 0
-    return table.render(report, width=width or table.WIDTH, colour=colour).encode("utf-8", "replace")
+    width = os.get_terminal_size(STDOUT).columns if os.isatty(STDOUT) else 0
+    return table.render(report, width=width or table.WIDTH, colour=colour_wanted()).encode("utf-8", "replace")
 
 
 def _affirm(arguments: Arguments) -> int:
