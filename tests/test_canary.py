@@ -292,7 +292,7 @@ def test_a_corpus_that_moves_is_refused_without_a_canary(tmp_path: Path) -> None
 BOOM = """
 import sys
 import cortex_tools.files.reading as reading, cortex_tools.driver.workers as workers
-def boom(text, path):
+def boom(text, *rest, **more):
     raise RuntimeError("cannot parse " + text)
 reading.parse_markdown = boom
 workers.BYTES_WORTH_A_WORKER = 1
