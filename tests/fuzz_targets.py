@@ -26,6 +26,7 @@ from cortex_tools.domain.capture import create_capture_envelope
 from cortex_tools.domain.markdown import front_matter, links
 from cortex_tools.domain.privacy import strip_private
 from cortex_tools.domain.records import Record
+from cortex_tools.domain.stripping import Stripper
 from cortex_tools.domain.timestamps import format_ms, parse_ms
 from cortex_tools.driver.plan import plan_for
 from cortex_tools.driver.request import parse_request
@@ -86,6 +87,16 @@ def no_markup(text: str) -> None:
 def strip(data: bytes) -> bool:
     found = disagreement([lenient(data)[:NAIVE]])
     assert found is None, found
+    return True
+
+
+def pieces(data: bytes) -> bool:
+    """Text that comes in pieces, whose size the first byte says, is stripped as in one piece."""
+    size = data[0] % 40 + 1 if data else 1
+    text = lenient(data[1:])
+    stripper = Stripper()
+    out = [stripper.feed(text[at : at + size]) for at in range(0, len(text), size)]
+    assert "".join([*out, stripper.finish()]) == strip_private(text)
     return True
 
 
@@ -403,6 +414,9 @@ class Target:
 
 TARGETS = {
     "strip": Target(strip, ["a <private>b</private> c", "<pri<private>x</private>vate>y", "</private x>\uff1cprivate"]),
+    "pieces": Target(
+        pieces, ["\0" + NOTE, "\x09a <private>b<privat</private>e>c</private> <privateer>", "\3<pri</private>vate"]
+    ),
     "markdown": Target(markdown, [NOTE, "\ufeff" + NOTE.replace("\n", "\r\n"), "no front matter"]),
     "rows": Target(rows, [ROW, ROW * 2, ROW.replace("\\u003c", "<")]),
     "front": Target(front, [NOTE, HOT, "---\nupdated: x\nrelated: []\n---\n"]),

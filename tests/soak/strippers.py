@@ -1,9 +1,12 @@
-"""The naive stripper and the real one on every string of tag pieces up to a length, then on random ones."""
+"""The naive stripper and the real one, whole and in pieces, on every string of tag pieces up to a length, then on
+random ones."""
 
 from __future__ import annotations
 
 import itertools
 
+from cortex_tools.domain.privacy import strip_private
+from cortex_tools.domain.stripping import Stripper
 from tests.soak import kit
 from tests.test_privacy import PIECES, SUSPICIOUS, disagreement, joined
 
@@ -32,6 +35,12 @@ def check(budget: kit.Budget, texts: list[str]) -> None:
     found = disagreement(texts)
     if found is not None:
         raise kit.Finding("the two strippers differ", found)
+    for text in texts[:: max(1, len(texts) // 200)]:
+        size = budget.random.randrange(1, 6)
+        stripper = Stripper()
+        out = [stripper.feed(text[at : at + size]) for at in range(0, len(text), size)]
+        if "".join([*out, stripper.finish()]) != strip_private(text):
+            raise kit.Finding(f"in pieces of {size} characters it is stripped otherwise", text)
 
 
 if __name__ == "__main__":
