@@ -12,7 +12,7 @@ SOAK_SEED ?= 1
 .PHONY: demo test soak lint bench clean install uninstall
 
 # Installed as a user would install it, not as an editable checkout: the tests run what ships.
-$(VENV)/installed: pyproject.toml $(shell find bin cortex_tools -type f -not -name '*.pyc')
+$(VENV)/installed: pyproject.toml setup.py $(shell find bin cortex_tools -type f -not -name '*.pyc')
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --force-reinstall --no-deps .
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check .

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from cortex_tools.contract.options import COMMANDS
 from cortex_tools.manual import help as manual
 from cortex_tools.manual.statuses import statuses
 from tests.examples import TOPICS, VERDICTS, make_place
-from tests.support import environment, run, shell
+from tests.support import environment, failure, run, shell
 
 
 def shown(topic: str, capfd: pytest.CaptureFixture[str]) -> str:
@@ -82,3 +83,9 @@ def test_examples_can_be_pasted(topic: str, tmp_path: Path) -> None:
         assert said and '"kind":"error"' not in said and '"ok":false' not in said, (example, said)
         # A filter that also takes lines that it is not about shows null for them.
         assert "null" not in said.splitlines(), (example, said)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_after_a_command_tells_where_it_stands(name: str) -> None:
+    """The contract has no such option; who asks so is told how to ask."""
+    failure(run("cortex", name, "--help"), 4, "invalid_input", f"cortex --help {name}")

@@ -91,6 +91,8 @@ def _usable(kind: str, values: list[str]) -> bool:
 
 
 def _unknown(argument: str, command: Command) -> str:
+    if argument == "--help":  # of executables, which have seen to it before
+        return f"--help comes first: cortex --help {command.name}"
     # Quoted only where it can be an option's name: anything else may be a slip of private text.
     plain = argument.isascii() and len(argument) <= 40 and argument.replace("-", "a").isalnum()
     known = ", ".join(command.options) or "none"
