@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex_tools.contract.options import EXECUTABLES
+from cortex_tools.contract.options import COMMANDS, EXECUTABLES
 from tests.examples import VERDICTS, Call, Place, call, make_place, upstream
 from tests.support import BIN, SAMPLE, run, shell, with_options
 
@@ -200,21 +200,34 @@ def test_closed_standard_streams(name: str, calls: Calls, place: Place, tmp_path
     assert done.returncode in (1, 4)
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_a_terminal_as_standard_input_is_answered_at_once(name: str, calls: Calls, place: Place) -> None:
+def on_terminal_input(words: list[str], place: Place) -> Done:
     master, terminal = pty.openpty()
-    words = [BIN / name, *calls(name).arguments]
     try:
-        done = subprocess.run(words, stdin=terminal, capture_output=True, env=place.env(), cwd=place.folder, timeout=60)
+        return subprocess.run(
+            [BIN / words[0], *words[1:]],
+            stdin=terminal, capture_output=True, env=place.env(), cwd=place.folder, timeout=60,
+        )  # fmt: skip
     finally:
         os.close(terminal)
         os.close(master)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_terminal_as_standard_input_is_answered_at_once(name: str, calls: Calls, place: Place) -> None:
+    done = on_terminal_input([name, *calls(name).arguments], place)
     if name not in READERS:
         succeeded(done, name)
         return
     message, declared = said(done, name), EXECUTABLES[name]
     assert done.returncode == 4 and "terminal" in message
     assert declared.reads in message and declared.examples[0] in message
+
+
+@pytest.mark.parametrize("command", ["remember", "propose"])
+def test_a_payload_from_a_terminal_is_answered_at_once(command: str, shared: Place) -> None:
+    done = on_terminal_input(["cortex", command, "-", "--adapter", "claude", "--allow-write"], shared)
+    message = said(done, "cortex")
+    assert done.returncode == 4 and "terminal" in message and COMMANDS[command].examples[0] in message
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 from cortex_tools.contract.errors import invalid_input
+from cortex_tools.contract.options import Command
 from cortex_tools.domain.envelope import Raw
 from cortex_tools.driver.request import Request
 from cortex_tools.driver.runtime import Runtime
 from cortex_tools.files.root import requested_root
+from cortex_tools.files.stdio import STDIN
 from cortex_tools.stages import write
 
 
@@ -15,7 +19,7 @@ def run_write(request: Request, runtime: Runtime) -> Raw:
     command, arguments = request.command.name, request.arguments
     check_payloads(request)
     adapter = write.permitted(command, arguments)
-    data = _payload(arguments.positionals[0])
+    data = _payload(arguments.positionals[0], request.command)
     requested = requested_root(runtime.memory_root, arguments.text("--memory-root"))
     _, result = write.perform(command, adapter, data, requested, runtime.memory_add, runtime.now_ms)
     return Raw(write.data(result))
@@ -29,8 +33,13 @@ def check_payloads(request: Request) -> None:
         raise invalid_input(f"{request.command.name} takes exactly one JSON payload, {number} given")
 
 
-def _payload(argument: str) -> bytes:
+def _payload(argument: str, command: Command) -> bytes:
     if argument == "-":
+        if os.isatty(STDIN):  # else it would wait for what nobody knows is wanted
+            raise invalid_input(
+                f"{command.name} - reads the payload from standard input, which is a terminal; "
+                f"for example: {command.examples[0]}"
+            )
         return write.read_payload()
     try:
         return argument.encode("utf-8", "surrogateescape")
