@@ -319,6 +319,8 @@ def test_no_refusal_shows_a_canary(name: str, place: Path) -> None:
 
 
 @pytest.mark.parametrize("script", [
+    "cortex-check",
+    "cortex-check --json",
     "cortex-health",
     "cortex-health --json --corpus",
     "cortex-health affirm no-reviewer",

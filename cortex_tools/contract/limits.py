@@ -29,6 +29,10 @@ DEFAULT_EXPANSION_TOKENS = 2_000
 # Text as a stream (cortex-strip --text): what has hung on the text after it for so many characters is cut.
 UNDECIDED = 1024 * 1024
 
+# The most problems that cortex-check lists, and the most notices, in all and of one file; the rest is counted.
+CHECK_ENTRIES = 1_000
+CHECK_ENTRIES_OF_FILE = 100
+
 # A corpus that changes while it is read is tried afresh this often before it is refused (section 14.10).
 FRESH_TRIES = 2
 

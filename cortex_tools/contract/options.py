@@ -485,6 +485,22 @@ EXECUTABLES = {
             ),
         ),
         Command(
+            "cortex-check",
+            "list every integrity problem of the corpus, and every place where private text was removed or cut off",
+            (
+                _flag("--json", "print the report as one JSON object instead of a table"),
+                MEMORY_ROOT,
+            ),
+            reads="every note below the memory root",
+            writes="a table of problems and notices: file, line, what is wrong, what to do; never text of a note",
+            examples=("cortex-check", "cortex-check --json | jq -r '.notices[] | \"\\(.file):\\(.line): \\(.what)\"'"),
+            statuses={
+                0: "sound; notices do not count",
+                1: "unexpected, or standard output cannot be written",
+                4: "not sound, so that no command can answer; or bad arguments",
+            },
+        ),
+        Command(
             "cortex-health",
             "measure whether memory is in operation: reviewer, retrieval, proposals, logs, index, hot memory",
             (

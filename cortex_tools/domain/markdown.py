@@ -13,6 +13,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cortex_tools.domain.records import Report
 
+# The names under which a note may give the fields that are judged, the first that has a value winning.
+NAMES = {
+    "id": ("id",),
+    "created": ("created", "date", "ts"),
+    "updated": ("updated", "last_updated"),
+    "valid_from": ("valid_from",),
+    "valid_until": ("valid_until",),
+}
+
 EPOCH = "1970-01-01T00:00:00.000Z"
 _QUOTES = "\"'"
 _OPENING = re.compile(r"---\r?\n")
@@ -33,13 +42,13 @@ def parse_markdown(text: str, path: str, report: Report = refuse) -> Record:
     def first(*names: str) -> str | None:
         return next((fields[name] for name in names if fields.get(name)), None)
 
-    created = first("created", "date", "ts") or EPOCH
+    created = first(*NAMES["created"]) or EPOCH
     return Record(
         first("id") or path_id(path),
         first("type") or ("work" if "WORK/" in path else "memory"),
         first("title", "name") or path,
         created,
-        first("updated", "last_updated") or created,
+        first(*NAMES["updated"]) or created,
         first("source_kind", "source") or "canonical",
         first("source_session"),
         path,
@@ -61,19 +70,41 @@ def path_id(path: str) -> str:
 
 def front_matter(content: str) -> dict[str, str]:
     """The fields of the front matter, the last of a name winning; empty where there is none."""
-    opening = _OPENING.match(content)
-    if opening is None:
-        return {}
-    # The search may begin at the first line's own end only if the closing line is the third or later.
-    closing = _CLOSING.search(content, opening.end())
-    if closing is None:
+    bounds = front_matter_bounds(content)
+    if bounds is None:
         return {}
     fields: dict[str, str] = {}
-    for line in _LINE_END.split(content[opening.end() : closing.start()]):
+    for line in _LINE_END.split(content[bounds[0] : bounds[1]]):
         field = _FIELD.match(line)
         if field is not None:
             fields[field[1]] = unquote(trim(field[2]))
     return fields
+
+
+def front_matter_bounds(content: str) -> tuple[int, int] | None:
+    """Where the lines of the front matter begin and end; None where there is none."""
+    opening = _OPENING.match(content)
+    if opening is None:
+        return None
+    # The search may begin at the first line's own end only if the closing line is the third or later.
+    closing = _CLOSING.search(content, opening.end())
+    return None if closing is None else (opening.end(), closing.start())
+
+
+def front_matter_places(content: str) -> list[tuple[str, int]]:
+    """The names in the front matter in their order, repeats too, each with the offset of its line."""
+    bounds = front_matter_bounds(content)
+    if bounds is None:
+        return []
+    starts = [bounds[0], *(end.end() for end in _LINE_END.finditer(content, *bounds))]
+    lines = _LINE_END.split(content[bounds[0] : bounds[1]])
+    fields = ((_FIELD.match(line), start) for line, start in zip(lines, starts, strict=True))
+    return [(field[1], start) for field, start in fields if field is not None]
+
+
+def opens_front_matter(content: str) -> bool:
+    """Whether the first line is `---`, be it closed or not."""
+    return _OPENING.match(content) is not None
 
 
 def unquote(value: str) -> str:

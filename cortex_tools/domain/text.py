@@ -60,6 +60,11 @@ def text_fault(text: str) -> str | None:
     return "a control character" if has_control(data) else None
 
 
+def printable(text: str) -> str:
+    """`text` with what a terminal would act on, or not show, as escapes."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
 def without_surrogates(text: str) -> str:
     """`text` with U+FFFD for what cannot be UTF-8."""
     if text.isascii():

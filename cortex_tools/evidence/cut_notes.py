@@ -5,11 +5,11 @@ from __future__ import annotations
 import codecs
 
 from cortex_tools.contract.errors import CortexError
-from cortex_tools.domain.privacy import may_hold_tag, strip, strip_private
 from cortex_tools.evidence import reading
 from cortex_tools.evidence.corpus import afresh
 from cortex_tools.evidence.findings import Finding, Outcome
 from cortex_tools.evidence.layout import Layout
+from cortex_tools.evidence.removals import removals
 from cortex_tools.files.names import shown
 from cortex_tools.files.notes import NoteReader
 from cortex_tools.files.reading import parse_note
@@ -59,30 +59,8 @@ def _cut_places(layout: Layout) -> tuple[list[str], int]:
 def _cut_in(file: NoteFile, data: bytes) -> Iterator[str]:
     """The note's path, or that with the line of each row, where the text was cut."""
     text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
-    if file.format == "markdown":
-        if _is_cut(text):
-            yield file.path
-        return
-    for number, line in enumerate(text.split("\n"), 1):
-        if _row_is_cut(line):
-            yield f"{file.path}:{number}"
-
-
-def _row_is_cut(line: str) -> bool:
-    """Whether the row lost text: as a line, or in one of its strings, whose escapes may hide a bracket."""
-    if "\\" not in line and not may_hold_tag(line):
-        return False
-    if _is_cut(line):
-        return True
-    row = reading.parse_object(strip_private(line).encode())
-    return row is not None and any(_is_cut(text) for value in row.values() for text in _texts(value))
-
-
-def _texts(value: Any) -> Iterator[str]:
-    for text in value if isinstance(value, list) else (value,):
-        if isinstance(text, str):
-            yield text
-
-
-def _is_cut(text: str) -> bool:
-    return may_hold_tag(text) and strip(text).cut is not None
+    lines = dict.fromkeys(removal.first for removal in removals(text, file.format) if removal.is_cut)
+    if file.format != "markdown":
+        yield from (f"{file.path}:{line}" for line in lines)
+    elif lines:
+        yield file.path

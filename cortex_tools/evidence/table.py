@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from cortex_tools.domain.text import printable
 from cortex_tools.evidence.findings import CRITICAL, OK, WARN
 from cortex_tools.evidence.report import Report
 
@@ -45,14 +46,9 @@ def _table(report: Report) -> Table:
         for finding in report.findings:
             if finding.severity == severity:
                 cell = Text.assemble(
-                    (finding.id, "bold"), "\n", _clean(finding.what), "\n", (f"-> {finding.remedy}", "italic")
+                    (finding.id, "bold"), "\n", printable(finding.what), "\n", (f"-> {finding.remedy}", "italic")
                 )
                 table.add_row(Text(_WORDS[severity], style=_STYLES[severity]), cell)
     if report.passed:
         table.add_row(Text(_WORDS[OK], style=_STYLES[OK]), Text(", ".join(report.passed)))
     return table
-
-
-def _clean(text: str) -> str:
-    """`text` with what a terminal would act on shown as an escape: a path may hold anything."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -42,10 +42,10 @@ def parse_note(file: NoteFile, data: bytes, report: Report = refuse) -> Iterator
         data = without_controls(data)
     data = data.removeprefix(codecs.BOM_UTF8)
     if file.format == "markdown":
-        yield parse_markdown(_text(data, file.path, report), file.path, report)
+        yield parse_markdown(_text(data, file.path, None, report), file.path, report)
         return
     for number, line in enumerate(data.split(b"\n"), 1):
-        text = _text(line, f"{file.path}:{number}", report)
+        text = _text(line, file.path, number, report)
         if not is_blank(text):
             row = parse_row(text, file.path, number, report)
             if row is not None:
@@ -53,16 +53,33 @@ def parse_note(file: NoteFile, data: bytes, report: Report = refuse) -> Iterator
 
 
 def _controls(file: NoteFile, data: bytes) -> Iterator[tuple[str, int]]:
-    """The lines that hold a control character: the file, for JSONL with the line, and the line."""
+    """The lines that hold a control character: the file, for JSONL with the line, and the line.
+
+    Of what is no text at all, such as a picture or UTF-16, the first line is enough.
+    """
+    is_row = file.format != "markdown"
+    is_text = is_row or _is_utf8(data)
     for number, line in enumerate(data.split(b"\n"), 1):
         if has_control(line):
-            yield shown(file.path if file.format == "markdown" else f"{file.path}:{number}"), number
+            yield shown(f"{file.path}:{number}" if is_row else file.path), number
+            if not is_text:
+                return
 
 
-def _text(data: bytes, where: str, report: Report) -> str:
+def _text(data: bytes, path: str, row: int | None, report: Report) -> str:
+    """`data` decoded, the whole of a note or one row of it."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        where = path if row is None else f"{path}:{row}"
+        line = data.count(b"\n", 0, error.start) + 1 if row is None else row
         report(Unsound(shown(where), f"not UTF-8 at byte {error.start}", "save it as UTF-8", line=line))
         return data.decode("utf-8", "replace")
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

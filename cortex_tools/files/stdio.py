@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from cortex_tools.domain.text import printable
+
 STDIN, STDOUT, STDERR = 0, 1, 2
 
 
@@ -49,9 +51,8 @@ def die_by_sigpipe() -> None:
 
 def say(text: str) -> None:
     """One line on standard error, controls shown as escapes; nothing is raised where it cannot be said."""
-    line = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
     try:
-        os.write(STDERR, line.encode("utf-8", "replace") + b"\n")
+        os.write(STDERR, printable(text).encode("utf-8", "replace") + b"\n")
     except OSError:
         pass  # there is nowhere left to say it; the exit status still tells
 
