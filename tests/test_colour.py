@@ -10,7 +10,13 @@ from tests.examples import Place, make_place
 from tests.support import run
 from tests.terminals import on_terminal
 
-SHOW = (["cortex", "--help"], ["cortex-rank", "--help"], ["cortex-health"], ["cortex-proposals", "list"])
+SHOW = (
+    ["cortex", "--help"],
+    ["cortex-rank", "--help"],
+    ["cortex-health"],
+    ["cortex-proposals", "list"],
+    ["cortex-check"],
+)
 COLOURED = ("--help", "cortex-health")
 PLAIN = {
     "NO_COLOR": {"TERM": "xterm-256color", "NO_COLOR": "1"},

@@ -64,6 +64,13 @@ def test_long_work_is_shown_and_goes_away(tmp_path: Path, listing: bytes) -> Non
         assert (done.returncode, done.stdout) == (0, run(*argv, input=given).stdout)
 
 
+def test_a_check_shows_its_notes(tmp_path: Path) -> None:
+    argv = ["cortex-check", "--json", "--memory-root", str(SAMPLE)]
+    done, sent = on_terminal(argv, hooked(tmp_path, SLOW_CLOCK))
+    assert b"checking notes: " in sent and screen(sent) == ""
+    assert (done.returncode, done.stdout) == (0, run(*argv).stdout)
+
+
 def test_a_benchmark_shows_its_queries(tmp_path: Path) -> None:
     labels = tmp_path / "labels.jsonl"
     for query in ("loom", "loom hook", "loom card", "loom lift"):
