@@ -325,8 +325,8 @@ def timestamp(data: bytes) -> bool:
 def message(data: bytes) -> bool:
     """Whatever a message quotes, the failure envelope is sound and holds no markup."""
     text = lenient(data)
-    answer = envelope.failed(text, CortexError("invalid_input", f"x {text}"))
-    line_of = json.loads(answer.line)
+    answer = envelope.failed(text, CortexError("invalid_input", text if text.strip() else "x"))
+    line_of = json.loads(answer.line.encode())
     envelope.check(line_of)
     no_markup(line_of["error"]["message"])
     assert shown(text).startswith(strip_private(shown(text)))  # cutting it short may leave the head of a tag

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import jsonschema
 import pytest
 
 from cortex_tools.contract.errors import EXIT_STATUS, CortexError
-from cortex_tools.domain.envelope import Raw, check, failed, success
+from cortex_tools.domain.envelope import Raw, check, failed, safe_message, success
 from cortex_tools.library import Runtime, run_cortex
 from tests.golden import cases
 from tests.support import SCHEMAS, envelope, failure, note, run, write_corpus
@@ -223,3 +224,17 @@ def test_what_nobody_expected_is_an_internal_error(tmp_path: Path, monkeypatch: 
     assert (status, answer["error"]["code"]) == (1, "internal_error")
     for word in ("UTTERANCE", "Traceback", ".py", "line "):
         assert word not in answer["error"]["message"]
+
+
+@pytest.mark.parametrize("message", ["<private>UTTERANCE</private>", "<privateer>UTTERANCE", " <private>UTTERANCE"])
+def test_a_message_that_is_private_throughout_is_replaced(message: str) -> None:
+    """An envelope needs a message, and what is left of this one is blank."""
+    error = CortexError("not_found", message)
+    assert safe_message(error) == "not_found: the message held private markup and was removed"
+    assert failed("get", error).envelope["error"]["message"] == safe_message(error)
+
+
+def test_a_message_is_utf8_whatever_it_quotes() -> None:
+    error = CortexError("invalid_input", "bytes \udcff and half a pair \ud83d")
+    assert not re.search("[\ud800-\udfff]", safe_message(error))
+    assert json.loads(failed("get", error).line.encode())["error"]["message"] == safe_message(error)
