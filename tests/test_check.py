@@ -6,6 +6,7 @@ about the corpus as a whole can be planted in one corpus.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable
@@ -253,6 +254,17 @@ def sound_part(root: Path) -> Path:
     return write_corpus(root, {"KNOWLEDGE/0.md": note("sound"), "KNOWLEDGE/0.jsonl": row("sound-row")})
 
 
+def can_plant(fault: Fault, root: Path) -> bool:
+    """Plants it; False where the file system takes no such name."""
+    try:
+        fault.plant(root)
+    except OSError as error:
+        if error.errno != errno.EILSEQ:
+            raise
+        return False
+    return True
+
+
 def matches(entry: dict[str, Any], fault: Fault) -> bool:
     found = any(what in entry["what"] for what in fault.what.split("|"))
     return found and place_of(entry) == fault.place and fault.mend in (entry["mend"] or "")
@@ -263,7 +275,8 @@ def test_each_fault_alone_is_found_and_refused(tmp_path: Path, kind: str) -> Non
     fault = FAULTS[kind]
     sound_part(tmp_path)
     assert not is_refused(tmp_path) and checked(tmp_path)["sound"]
-    fault.plant(tmp_path)
+    if not can_plant(fault, tmp_path):
+        pytest.skip("this file system takes no name that is not UTF-8")
     report = checked(tmp_path)
     assert [matches(entry, fault) for entry in report["problems"]] == [True], report["problems"]
     assert report["sound"] is False and is_refused(tmp_path)
@@ -272,19 +285,19 @@ def test_each_fault_alone_is_found_and_refused(tmp_path: Path, kind: str) -> Non
 
 def test_all_faults_at_once_are_each_listed_once(tmp_path: Path) -> None:
     sound_part(tmp_path)
-    for fault in FAULTS.values():
-        fault.plant(tmp_path)
+    planted = {kind: fault for kind, fault in FAULTS.items() if can_plant(fault, tmp_path)}
+    assert len(planted) > 80
     done = run("cortex-check", "--json", "--memory-root", tmp_path)
     assert (done.returncode, done.stderr) == (4, b"") and b"SECRET" not in done.stdout
     problems = json.loads(done.stdout)["problems"]
-    wrong = {kind: sum(matches(entry, fault) for entry in problems) for kind, fault in FAULTS.items()}
+    wrong = {kind: sum(matches(entry, fault) for entry in problems) for kind, fault in planted.items()}
     assert {kind: count for kind, count in wrong.items() if count != 1} == {}
-    assert len(problems) == len(FAULTS), [e for e in problems if not any(matches(e, f) for f in FAULTS.values())]
+    assert len(problems) == len(planted), [e for e in problems if not any(matches(e, f) for f in planted.values())]
     table = run("cortex-check", "--memory-root", tmp_path)
     assert table.returncode == 4 and b"SECRET" not in table.stdout and table.stderr == b""
     assert table.stdout.startswith(b"NOT SOUND: ")
     words = " ".join(table.stdout.decode().split())
-    assert f"{len(FAULTS)} problems" in words
+    assert f"{len(planted)} problems" in words
     failure(run("cortex", "status", "--memory-root", tmp_path), 4, "integrity_error")
 
 
@@ -501,7 +514,8 @@ NOTICES: dict[str, tuple[dict[str, str], list[tuple[str, str]]]] = {
         {"a.jsonl": row("a").replace('"type"', '"type":"SECRET","type"')},
         [("a.jsonl:1-1", "a key stands twice")],
     ),
-    "a name that cannot be seen": ({"a\x1b[2J.md": note("a")}, [("a\x1b[2J.md", "cannot be seen")]),
+    "a control in a name": ({"a\x1b[2J.md": note("a")}, [("a\x1b[2J.md", "name holds a control")]),
+    "blanks and marks in a name": ({"a\u3000b\u200d\u0301.md": note("a")}, []),
     "nothing": ({"a.md": note("a", "a <b> &lt;private&gt; --- a < b"), "b.md": "# no head\n---\n"}, []),
 }
 
@@ -573,7 +587,7 @@ def test_sound_is_what_status_answers_of_made_up_corpora(
 def test_the_first_problem_of_the_commands_is_among_those_listed(tmp_path: Path) -> None:
     """They say the same of it, since it is the same check that says it."""
     for fault in FAULTS.values():
-        fault.plant(tmp_path)
+        can_plant(fault, tmp_path)
     _, body = run_cortex(["status"], Runtime(memory_root=tmp_path))
     message = body["error"]["message"]
     said = [f"{entry['file']}: {entry['what']}; {entry['mend']}" for entry in checked(tmp_path)["problems"]]

@@ -142,9 +142,11 @@ class _Checker:
             self._notice(file, line, what, mend)
 
     def _check_rows(self, file: NoteFile, data: bytes, text: str) -> None:
+        name = shown(file.path)
+
         def report(error: CortexError) -> None:
             row = error.where.rpartition(":")[2] if isinstance(error, Unsound) else ""
-            self._report(error, shown(file.path), int(row) if row.isdigit() else None)
+            self._report(error, name, int(row) if row.isdigit() else None)
 
         for record in parse_note(file, data, report):
             self._count(record.id, record.where)
@@ -164,8 +166,8 @@ class _Checker:
         self._found.notices.add(Entry(shown(file.path), line, what, mend, last_line))
 
     def _notice_name(self, file: NoteFile) -> None:
-        if not file.path.isprintable():
-            self._notice(file, None, "its name holds what cannot be seen, such as a control character", "rename it")
+        if any(char < " " or "\x7f" <= char <= "\x9f" for char in file.path):
+            self._notice(file, None, "its name holds a control character", "rename it")
 
     def _notice_other_folder(self, files: list[NoteFile]) -> None:
         """Notes below MEMORY/KNOWLEDGE are not read where there is KNOWLEDGE, which may surprise."""

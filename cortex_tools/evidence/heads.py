@@ -57,16 +57,26 @@ class Head:
             seen.add(name)
 
 
+class _KeyTwice(Exception):
+    """Thrown out of the decoder by the first object that has a key twice."""
+
+
+def _no_key_twice(found: list[tuple[str, Any]]) -> None:
+    if len({key for key, _ in found}) != len(found):
+        raise _KeyTwice
+
+
+_decode = json.JSONDecoder(object_pairs_hook=_no_key_twice).decode
+
+
 def has_key_twice(line: str) -> bool:
     """Whether a row names a field more than once."""
-    twice = False
-
-    def pairs(found: list[tuple[str, Any]]) -> None:
-        nonlocal twice
-        twice = twice or len({key for key, _ in found}) != len(found)
-
+    if line.count(":") < 2:
+        return False
     try:
-        json.loads(line, object_pairs_hook=pairs)
+        _decode(line)
+    except _KeyTwice:
+        return True
     except (ValueError, RecursionError):
         return False  # no row at all, which is a problem and said as one
-    return twice
+    return False
