@@ -26,10 +26,11 @@ READ_SIDE = {
     "cortex-digest": ([], "records"),
     "cortex-card": ([], "records"),
     "cortex-through": (["cat"], "records"),
+    "cortex-unwrap": ([], "answer"),
     "cortex-envelope": (["status"], "records"),
 }
 ALL = list(READ_SIDE)
-READERS = [name for name in ALL if READ_SIDE[name][1]]
+READERS = [name for name in ALL if READ_SIDE[name][1] in ("listing", "records")]
 # The end of a command line: its failures are envelopes on standard output, and silence on standard error.
 ENVELOPES = ("cortex", "cortex-plan", "cortex-envelope")
 
@@ -38,11 +39,13 @@ class Streams(NamedTuple):
     root: str
     listing: bytes
     records: bytes
+    answer: bytes
 
 
 def streams_of(root: str) -> Streams:
     listing = run("cortex-scan", "--memory-root", root).stdout
-    return Streams(root, listing, run("cortex-strip", input=listing).stdout)
+    answer = run("cortex", "get", "idea-tension-logger", "--memory-root", root).stdout
+    return Streams(root, listing, run("cortex-strip", input=listing).stdout, answer)
 
 
 def command_line(name: str, streams: Streams) -> tuple[list[str], bytes]:

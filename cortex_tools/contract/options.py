@@ -414,6 +414,17 @@ EXECUTABLES = {
             ),
         ),
         Command(
+            "cortex-unwrap",
+            "turn an envelope back into a stream: the records of get and export, the cards of search and timeline",
+            (),
+            reads="one envelope, or what export has saved",
+            writes="record lines, or card lines and their anchor or expansion",
+            examples=(
+                'cortex search "loom" | cortex-unwrap | cortex-select --type idea | cortex-envelope search',
+                "cortex export idea-tension-logger idea-vat-monitor | cortex-unwrap | cortex-card",
+            ),
+        ),
+        Command(
             "cortex-envelope",
             "the end of a pipeline: check the stream, page it, print one contract envelope",
             (

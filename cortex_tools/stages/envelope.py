@@ -135,7 +135,7 @@ class _Status(_Answer):
 
     def data(self) -> Raw:
         if self._root is None:
-            raise integrity_error("status needs the corpus line of cortex-scan; do not filter it away")
+            raise integrity_error("status needs the corpus line of cortex-scan, with the root; do not filter it away")
         root = json_text(self._root)
         return Raw(f'{{"canonical":{{"root":{root},"records":{self._records}}},"mode":"{MODE}","indexes":[]}}')
 

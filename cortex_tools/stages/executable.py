@@ -124,6 +124,12 @@ def _run(name: str, arguments: Arguments, writer: SegmentWriter) -> None:
 
         scan.run(arguments, writer)
         return
+    if name == "cortex-unwrap":
+        from cortex_tools.stages import unwrap
+
+        _refuse_terminal(EXECUTABLES[name])
+        unwrap.run(writer)
+        return
     work: Callable[[SegmentReader, SegmentWriter], None]
     if name == "cortex-strip":
         from cortex_tools.stages import strip

@@ -37,6 +37,8 @@ def run(arguments: Arguments, reader: SegmentReader, writer: SegmentWriter) -> N
     for corpus, files in segments:
         writer.seal()
         writer.write(corpus)
+        if corpus.root is None:
+            raise integrity_error("the stream names no memory root; cortex-strip reads what cortex-scan lists")
         root = pin_root(corpus.root.encode())
         try:
             if root.text != corpus.root:

@@ -26,12 +26,15 @@ if TYPE_CHECKING:
 
 
 class Corpus:
-    """The head of a segment: pinned root, listing, which part of how many, its files and their bytes."""
+    """The head of a segment: pinned root, listing, which part of how many, its files and their bytes.
+
+    `root` is None where the lines come from no corpus but from an envelope.
+    """
 
     kind = "corpus"
     __slots__ = ("root", "listing", "part", "parts", "files", "bytes")
 
-    def __init__(self, root: str, listing: str, part: int, parts: int, files: int, bytes: int) -> None:
+    def __init__(self, root: str | None, listing: str, part: int, parts: int, files: int, bytes: int) -> None:
         self.root = root
         self.listing = listing
         self.part = part
@@ -184,16 +187,29 @@ def decode(line: bytes, where: str, advice: str = "feed the stage from another o
         read = _READERS[kind]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise integrity_error(f"{where} is no line of a Cortex stream; {advice}") from None
-    try:
-        item: Item = read(fields)
-        if may_hold_tag_bytes(line):
-            _refuse_markup(fields)
-    except (_Fault, ValueError, TypeError, KeyError, AttributeError, OverflowError):
-        raise integrity_error(f"{where} is no valid {kind} line; a filter in between has altered it") from None
-    except CortexError as error:
-        raise integrity_error(f"{where} is no valid {kind} line: {safe_message(error)}") from None
+    complaint = f"{where} is no valid {kind} line"
+    item = _read(read, fields, may_hold_tag_bytes(line), complaint, "a filter in between has altered it")
     if isinstance(item, (Record, Card, Expansion)):
         item.line = line if line.endswith(b"\n") else line + b"\n"
+    return item
+
+
+def of_fields(kind: str, fields: dict[str, Any], where: str) -> Item:
+    """The value of what a line of `kind` holds beside its kind, wherever it stood; checked like a line."""
+    return _read(_READERS[kind], fields, True, f"{where} is no valid {kind}", "it was altered, or written by another")
+
+
+def _read(
+    read: Callable[[dict[str, Any]], Item], fields: dict[str, Any], tags: bool, complaint: str, advice: str
+) -> Item:
+    try:
+        item = read(fields)
+        if tags:
+            _refuse_markup(fields)
+    except (_Fault, ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        raise integrity_error(f"{complaint}; {advice}") from None
+    except CortexError as error:
+        raise integrity_error(f"{complaint}: {safe_message(error)}") from None
     return item
 
 
@@ -268,7 +284,7 @@ def _corpus(fields: dict[str, Any]) -> Corpus:
     part, parts = _whole(fields["part"], 1), _whole(fields["parts"], 1)
     if part > parts:
         raise _Fault
-    root = _name(fields["root"])
+    root = None if fields["root"] is None else _name(fields["root"])
     return Corpus(root, _hex(fields["listing"], 16), part, parts, _whole(fields["files"]), _whole(fields["bytes"]))
 
 
