@@ -420,7 +420,7 @@ EXECUTABLES = {
             reads="one envelope, or what export has saved",
             writes="record lines, or card lines and their anchor or expansion",
             examples=(
-                'cortex search "loom" --page-size 100 | cortex-unwrap | cortex-select --type idea | cortex-envelope search',
+                'cortex search "loom" --page-size 100 | cortex-unwrap | cortex-select --type idea',
                 "cortex export idea-tension-logger idea-vat-monitor | cortex-unwrap | cortex-card",
             ),
         ),
