@@ -144,6 +144,11 @@ def test_what_export_saved_without_its_envelope_is_taken_too(odd: Path) -> None:
         refused(unwrap(json.dumps(json.loads(data.stdout)["data"])), "integrity_error", "is no envelope")
 
 
+def test_an_export_filtered_down_to_nothing_is_an_empty_stream() -> None:
+    done = unwrap('{"format":"lifeos-cortex-export/v1","items":[]}')
+    assert (done.returncode, done.stderr, segments(done.stdout)) == (0, b"", [[HEAD]])
+
+
 def test_unwrapped_records_go_through_every_stage(odd: Path) -> None:
     stream = unwrap(run("cortex", "get", *ALL_IDS, "--memory-root", odd).stdout).stdout
     answers = batch(

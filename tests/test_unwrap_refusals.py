@@ -184,7 +184,6 @@ SHAPES: dict[str, Any] = {
     "no items": wrapped({"format": "lifeos-cortex-export/v1"}),
     "items that are null": wrapped({"format": "lifeos-cortex-export/v1", "items": None}),
     "items that are an object": wrapped({"format": "lifeos-cortex-export/v1", "items": {"a": item()}}),
-    "no item": wrapped({"format": "lifeos-cortex-export/v1", "items": []}),
     "data beside it": {**export(), "items": [item()]},
     "an item that is no object": export(item(), "b"),
     "an item in an array": export([item()]),
