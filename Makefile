@@ -3,13 +3,14 @@ PYTHON ?= python3
 PREFIX ?= /usr/local
 DESTDIR ?=
 EXTRAS ?=
-VENV := .venv
+VENV ?= .venv
+PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 BIN := $(VENV)/bin
 SAMPLE := cortex_tools/sample
 SOAK_SECONDS ?= 1500
 SOAK_SEED ?= 1
 
-.PHONY: demo test soak lint bench clean install uninstall
+.PHONY: demo test test-all soak lint bench dist clean install uninstall
 
 # Installed as a user would install it, not as an editable checkout: the tests run what ships.
 $(VENV)/installed: pyproject.toml setup.py $(shell find bin cortex_tools -type f -not -name '*.pyc')
@@ -41,7 +42,17 @@ test: $(VENV)/test-tools ## lint, types and every test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/pytest -n auto --dist loadgroup
+
+test-all: ## make test with each of PYTHONS that is there
+	@tested=; for python in $(PYTHONS); do \
+		version=$$("$$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || \
+			{ echo "test-all: $$python is not there"; continue; }; \
+		echo "test-all: Python $$version"; \
+		$(MAKE) test PYTHON="$$python" VENV="$(VENV)-$$version" || exit 1; \
+		tested="$$tested $$version"; \
+	done; test -n "$$tested" || { echo 'test-all: none of PYTHONS is there' >&2; exit 1; }; \
+	echo "test-all: passed on Python$$tested"
 
 soak: $(VENV)/soak-tools ## long searches for counterexamples: under 30 minutes, no network
 	$(BIN)/python -m tests.soak --seconds $(SOAK_SECONDS) --seed $(SOAK_SEED)
@@ -58,9 +69,20 @@ install: ## into PREFIX, below DESTDIR; EXTRAS=[plot] for cortex-benchmark plot
 uninstall: ## what make install put into PREFIX
 	$(PYTHON) install.py uninstall "$(PREFIX)" "$(DESTDIR)"
 
+$(VENV)/dist-tools: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	touch $@
+
+# The wheel is made from the sdist, each in an environment of its own. Dated by the last commit, so that the same
+# commit gives the same wheel.
+dist: $(VENV)/dist-tools ## dist/: the sdist and the wheel
+	rm -rf dist
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || date +%s)} $(BIN)/python -m build
+	rm -rf build *.egg-info
+
 bench: $(VENV)/installed
 	$(BIN)/python tests/bench/bench.py
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-3.* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 import signal
+import sysconfig
 from pathlib import Path
 
 import pytest
 
-from tests.support import BIN, SAMPLE
+from tests.support import BIN, PACKAGE, SAMPLE
 
 # Whoever runs the tests in the background has these ignored, and a child would inherit that; the tests send them.
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
@@ -20,6 +21,8 @@ for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.S
 def _installed() -> None:
     """The tests run what is installed; a checkout that is not would test something else."""
     assert (BIN / "cortex").exists(), f"cortex is not installed in {BIN}: run make test"
+    homes = {BIN.resolve().parent, Path(sysconfig.get_path("purelib")).resolve()}
+    assert PACKAGE.parent.resolve() in homes, f"the tests import {PACKAGE}, not what {BIN}/cortex runs: run make test"
 
 
 @pytest.fixture

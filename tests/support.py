@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,16 @@ BIN = Path(os.environ.get("CORTEX_TEST_BIN") or Path(sys.executable).parent)  # 
 PACKAGE = Path(cortex_tools.__file__).parent
 SAMPLE = PACKAGE / "sample"
 SCHEMAS = PACKAGE / "schemas"
+SOURCE = Path(__file__).resolve().parent.parent  # the project; the package that is tested may lie elsewhere
+
+# What pip says where there is no index to ask.
+NO_INDEX = ("No matching distribution", "Connection", "connection", "Temporary failure", "timed out")
+
+
+def source_copy(target: Path, *, tests: bool) -> Path:
+    """The sources by themselves, since building leaves files beside them; without what was built before."""
+    skipped = [".*", "build", "dist", "*.egg-info", "__pycache__", *([] if tests else ["tests"])]
+    return Path(shutil.copytree(SOURCE, target, ignore=shutil.ignore_patterns(*skipped)))
 
 
 def environment(**changes: str | None) -> dict[str, str]:

@@ -12,21 +12,16 @@ import pytest
 
 from cortex_tools.contract.options import EXECUTABLES
 from cortex_tools.manual import share
-from tests.support import SAMPLE, envelope, environment, shell
+from tests.support import NO_INDEX, SAMPLE, envelope, environment, shell, source_copy
 
-SOURCE = Path(__file__).resolve().parent.parent
 LIBRARY = Path("lib/cortex-tools")
-# What pip says where there is no index to ask.
-NO_INDEX = ("No matching distribution", "Connection", "connection", "Temporary failure", "timed out")
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """The sources by themselves: building leaves files beside them."""
-    skipped = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "tests")
-    return Path(shutil.copytree(SOURCE, tmp_path / "source", ignore=skipped))
+    return source_copy(tmp_path / "source", tests=False)
 
 
 def make(source: Path, goal: str, **variables: str | Path) -> subprocess.CompletedProcess[str]:
