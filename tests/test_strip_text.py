@@ -79,7 +79,7 @@ def expected_cuts(text: str) -> list[tuple[str, int, int]]:
 @example("a<</private>\r\nprivate>b", [1])
 @example("a\uff1cprivate\u0301b", [1])  # the mark makes the e another letter: no opener after all
 @example("a<pri\u200bvate\u0338\u0301b", [1])
-@example("<</private>/private " + "x" * 64 + "\n\uff1cpri</private>vatez<", [1])  # a wide bracket within what is held
+@example("<</private>/private " + "x" * 200 + "\n\uff1cpri</private>vatez<", [1])  # a wide bracket within what is held
 @given(TEXTS, st.lists(st.integers(1, 9), min_size=1, max_size=4))
 def test_pieces_make_no_difference(text: str, sizes: list[int]) -> None:
     result = strip_private(text), expected_cuts(text)
