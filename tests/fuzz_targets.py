@@ -7,8 +7,6 @@ tests/test_fuzz_targets.py tries each on a few hundred inputs, tests/soak/fuzz.p
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import json
 import re
 import tempfile
@@ -38,6 +36,7 @@ from cortex_tools.files.reading import parse_note
 from cortex_tools.files.walk import NoteFile
 from cortex_tools.governance import frontmatter, hot, items
 from cortex_tools.governance.refusal import Refusal
+from cortex_tools.stages import unwrap as cortex_unwrap
 from cortex_tools.stages.write import check_type, parse_payload
 from cortex_tools.streams.lines import Item, decode, encode
 from cortex_tools.streams.segments import SegmentReader, SegmentWriter
@@ -221,13 +220,12 @@ def segments(data: bytes) -> bool:
 
 def unwrap(data: bytes) -> bool:
     """What cortex-unwrap seals is a sound stream; all else is refused, with nothing sealed."""
-    module = importlib.import_module("cortex_tools.stages.unwrap")
     with tempfile.TemporaryFile() as file, tempfile.TemporaryFile() as output:
         file.write(data)
         file.seek(0)
         writer = SegmentWriter("cortex-unwrap", output.fileno())
         try:
-            module.run(writer, file.fileno())
+            cortex_unwrap.run(writer, file.fileno())
         except CortexError:
             writer.flush()
             output.seek(0)
@@ -434,6 +432,7 @@ TARGETS = {
             "\x09" + CORPUS_LINE + OTHER_LINES[2],
         ],
     ),
+    "unwrap": Target(unwrap, [ENVELOPE, SEARCH, FAILURE, '{"format":"lifeos-cortex-export/v1","items":[]}']),
     "payload": Target(payload, ITEMS),
     "label": Target(label, [LABEL]),
     "log row": Target(log_row, [SUCCESS_ROW]),
@@ -444,8 +443,6 @@ TARGETS = {
         message, ["no <private>x</private>", "a<privateer>" + "b" * 300, "\udcff".encode("utf-8", "replace").decode()]
     ),
 }
-if importlib.util.find_spec("cortex_tools.stages.unwrap") is not None:
-    TARGETS["unwrap"] = Target(unwrap, [ENVELOPE, SEARCH, FAILURE, '{"format":"lifeos-cortex-export/v1","items":[]}'])
 
 
 def inputs(target: Target) -> st.SearchStrategy[bytes]:

@@ -29,13 +29,26 @@ from cortex_tools.files.walk import walk
 from cortex_tools.governance import items, refusal
 from cortex_tools.governance.refusal import Refusal
 from cortex_tools.library import Runtime, create_cortex_adapter, run_cortex
+from cortex_tools.stages import unwrap as cortex_unwrap
 from cortex_tools.stages.write import check_type, parse_payload
 from cortex_tools.streams import segments
 from cortex_tools.streams.lines import decode
 from cortex_tools.streams.segments import SegmentReader
 from tests import canaries
 from tests.canaries import STEM
-from tests.fuzz_targets import CAPTURE, CARD_LINE, CORPUS_LINE, ITEMS, LABEL, OTHER_LINES, RECORD_LINE, sealed
+from tests.fuzz_targets import (
+    CAPTURE,
+    CARD_LINE,
+    CORPUS_LINE,
+    ENVELOPE,
+    ITEMS,
+    LABEL,
+    OTHER_LINES,
+    RECORD_LINE,
+    SEARCH,
+    sealed,
+    unwrap,
+)
 from tests.support import PACKAGE, note, row, write_corpus
 
 # Folders and modules whose every refusal is to be reached.
@@ -128,6 +141,11 @@ def refuse_json() -> None:
     for line in (RECORD_LINE, CARD_LINE, CORPUS_LINE, *OTHER_LINES):
         for bad in spoiled(json.loads(line)):
             tried(lambda one: decode(json.dumps(one).encode(), "line 1 of the stream"), bad)
+    for text in (ENVELOPE, SEARCH):
+        for bad in spoiled(json.loads(text)):
+            tried(unwrap, json.dumps(bad, ensure_ascii=False).encode("utf-8", "replace"))
+    for text in (STEM, ENVELOPE[:-2], ENVELOPE * 2, RECORD_LINE, "[" * 100_000, ""):
+        tried(unwrap, text.encode())
     for data in (b"\xff", STEM.encode(), b"[" * 100_000, b"x" * 300_000, b'{"a":NaN}', b'"zqx1"', b"{}"):
         for command in ("remember", "propose"):
             tried(lambda one, command=command: check_type(command, parse_payload(one)), data)
@@ -299,6 +317,7 @@ def refuse_the_rest(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             refused(lambda: list(SegmentReader(file.fileno())))
     descriptor = os.open(folder / "stream", os.O_WRONLY)
     refused(lambda: list(SegmentReader(descriptor)))
+    refused(lambda: cortex_unwrap.run(segments.SegmentWriter("cortex-unwrap"), descriptor))
     os.close(descriptor)
     bad = os.path.join(os.fsencode(folder), b"\xff")
     try:

@@ -298,7 +298,7 @@ def refusals(command: Command) -> list[list[str]]:
     found = [*REFUSED]
     for option in command.options.values():
         value = ["bogus", "0x1"][: max(option.values, 1)]
-        found += [[option.name, *value], ["search", option.name, *value]]
+        found.append([*(["search"] if command.positionals[1] else []), option.name, *value])
     return found
 
 
