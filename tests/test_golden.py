@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from cortex_tools.domain.records import json_text
+from cortex_tools.domain.jsontext import json_text
 from cortex_tools.library import run_cortex
 from tests.golden import cases
 from tests.support import SCHEMAS, environment, run, shell

@@ -47,7 +47,7 @@ def refused(line: str, *mentions: str) -> str:
 
 
 def test_a_row_and_its_defaults() -> None:
-    assert parse().as_dict() == {
+    assert json.loads(parse().json()) == {
         "id": "r1",
         "type": "log",
         "title": "A row",
@@ -190,7 +190,7 @@ def test_strict_json(line: str) -> None:
     "line", [f" \t{GOOD_LINE} \r", GOOD_LINE.replace(",", " ,\t\r"), GOOD_LINE.replace(":", " : ")]
 )
 def test_blanks_of_json(line: str) -> None:
-    assert parse_row(line, PATH, 7).as_dict() == parse().as_dict()
+    assert parse_row(line, PATH, 7).json() == parse().json()
 
 
 def test_of_a_repeated_key_the_last_counts() -> None:

@@ -205,7 +205,7 @@ def note(*lines: str, path: str = "KNOWLEDGE/n.md", body: str = "body") -> Any:
 
 def test_a_note_without_front_matter() -> None:
     record = parse_markdown("Just words.\n", "KNOWLEDGE/Ideas/n.md")
-    assert record.as_dict() == {
+    assert json.loads(record.json()) == {
         "id": "path:" + hashlib.sha256(b"KNOWLEDGE/Ideas/n.md").hexdigest()[:16],
         "type": "memory",
         "title": "KNOWLEDGE/Ideas/n.md",
@@ -217,7 +217,7 @@ def test_a_note_without_front_matter() -> None:
         "valid_from": None,
         "valid_until": None,
     }
-    assert list(record.as_dict()) == [
+    assert list(json.loads(record.json())) == [
         "id", "type", "title", "created", "updated", "provenance", "content", "related", "valid_from", "valid_until",
     ]  # fmt: skip
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cortex_tools.domain.jsontext import json_text
 from cortex_tools.domain.numbers import js_number
-from cortex_tools.domain.records import json_text
 from cortex_tools.library import run_cortex
 from tests.support import environment, failure, note, row, run, shell, write_corpus
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 from cortex_tools.contract.errors import EXIT_STATUS, SUCCESS, CortexError
+from cortex_tools.domain.jsontext import json_text, json_value
 from cortex_tools.domain.privacy import strip_private
-from cortex_tools.domain.records import json_text
 from cortex_tools.domain.text import without_surrogates
 
 TYPE_CHECKING = False
@@ -38,7 +36,7 @@ class Answer:
     @property
     def envelope(self) -> dict[str, Any]:
         """The envelope as a value."""
-        envelope: dict[str, Any] = json.loads(self.line)
+        envelope: dict[str, Any] = json_value(self.line)
         return envelope
 
 

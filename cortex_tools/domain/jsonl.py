@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from cortex_tools.contract.errors import Unsound, refuse
+from cortex_tools.domain.jsontext import json_value
 from cortex_tools.domain.privacy import may_hold_tag, strip_private
 from cortex_tools.domain.records import Record
 from cortex_tools.domain.text import is_blank, text_fault
@@ -19,14 +18,6 @@ if TYPE_CHECKING:
 REQUIRED = ("id", "type", "title", "created", "updated", "content")
 OPTIONAL = ("source_kind", "source", "source_session", "related", "valid_from", "valid_until")
 _ALLOWED = frozenset(REQUIRED + OPTIONAL)
-
-
-def _no_constant(name: str) -> object:
-    raise ValueError(f"{name} is no JSON")
-
-
-_decode = json.JSONDecoder(parse_constant=_no_constant).raw_decode
-_JSON_BLANKS = " \t\r\n"
 
 
 # Where a field is wrong and has been reported, this lets the rest of its row be judged as if it were right.
@@ -103,11 +94,8 @@ def _bad(row: dict[str, Any], name: str, what: str, mend: str, where: str, repor
 
 
 def _object(line: str, where: str, report: Report) -> dict[str, Any] | None:
-    line = line.strip(_JSON_BLANKS)
     try:
-        row, end = _decode(line)
-        if end != len(line):
-            raise ValueError("text after the value")
+        row = json_value(line)
     except RecursionError:
         report(Unsound(where, "the row nests too deeply", "a row is one flat JSON object"))
         return None

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from cortex_tools.contract.errors import refuse
 from cortex_tools.domain.privacy import strip_private
 from cortex_tools.domain.records import Record
-from cortex_tools.domain.text import BLANK_CLASS, BLANKS, LINE_ENDS, trim
+from cortex_tools.domain.text import BLANKS, LINE_ENDS, trim
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,11 +22,7 @@ NAMES = {
 
 EPOCH = "1970-01-01T00:00:00.000Z"
 _QUOTES = "\"'"
-_OPENING = re.compile(r"---\r?\n")
-_CLOSING = re.compile(r"\r?\n---(?:\r?\n|\Z)")
-_LINE_END = re.compile(r"\r?\n")
-_FIELD = re.compile(rf"([A-Za-z0-9_]+):[{BLANK_CLASS}]*+([^\r\u2028\u2029]*+)\Z")
-_LINK_VALUE = re.compile(rf"[{BLANK_CLASS}]*+([^{BLANK_CLASS}#]++)[^\n\r\u2028\u2029]*+")
+_BLANKS = frozenset(BLANKS)
 
 
 def parse_markdown(text: str, path: str, report: Report = refuse) -> Record:
@@ -74,21 +68,27 @@ def front_matter(content: str) -> dict[str, str]:
     if bounds is None:
         return {}
     fields: dict[str, str] = {}
-    for line in _LINE_END.split(content[bounds[0] : bounds[1]]):
-        field = _FIELD.match(line)
-        if field is not None:
-            fields[field[1]] = unquote(trim(field[2]))
+    for line in content[bounds[0] : bounds[1]].replace("\r\n", "\n").split("\n"):
+        name, value = _field(line)
+        if name and value is not None:
+            fields[name] = unquote(trim(value))
     return fields
+
+
+def _field(line: str) -> tuple[str, str | None]:
+    """The name and the value of one line of front matter, its line end taken off; ("", None) where it is no field."""
+    name, colon, value = line.partition(":")
+    value = value.lstrip(BLANKS)
+    if not colon or not name.isascii() or not name.replace("_", "a").isalnum():
+        return "", None
+    return ("", None) if any(line_end in value for line_end in LINE_ENDS) else (name, value)
 
 
 def front_matter_bounds(content: str) -> tuple[int, int] | None:
     """Where the lines of the front matter begin and end; None where there is none."""
-    opening = _OPENING.match(content)
-    if opening is None:
-        return None
-    # The search may begin at the first line's own end only if the closing line is the third or later.
-    closing = _CLOSING.search(content, opening.end())
-    return None if closing is None else (opening.end(), closing.start())
+    start = _opening(content)
+    end = _closing(content, start) if start else None
+    return None if end is None else (start, end)
 
 
 def front_matter_places(content: str) -> list[tuple[str, int]]:
@@ -96,15 +96,39 @@ def front_matter_places(content: str) -> list[tuple[str, int]]:
     bounds = front_matter_bounds(content)
     if bounds is None:
         return []
-    starts = [bounds[0], *(end.end() for end in _LINE_END.finditer(content, *bounds))]
-    lines = _LINE_END.split(content[bounds[0] : bounds[1]])
-    fields = ((_FIELD.match(line), start) for line, start in zip(lines, starts, strict=True))
-    return [(field[1], start) for field, start in fields if field is not None]
+    places = []
+    start = bounds[0]
+    for line in content[bounds[0] : bounds[1]].replace("\r\n", "\n").split("\n"):
+        name, _ = _field(line)
+        if name:
+            places.append((name, start))
+        start += len(line)
+        start += 2 if content.startswith("\r\n", start) else 1
+    return places
 
 
 def opens_front_matter(content: str) -> bool:
     """Whether the first line is `---`, be it closed or not."""
-    return _OPENING.match(content) is not None
+    return _opening(content) > 0
+
+
+def _opening(content: str) -> int:
+    """Where the first line of front matter begins; 0 where the text does not open with `---`."""
+    return 4 if content.startswith("---\n") else 5 if content.startswith("---\r\n") else 0
+
+
+def _closing(content: str, start: int) -> int | None:
+    """Where the line end before the closing `---` begins.
+
+    The search begins past the first line's own end, so that the closing line is the third or later.
+    """
+    at = content.find("\n---", start)
+    while at >= 0:
+        after = content[at + 4 : at + 6]
+        if not after or after[0] == "\n" or after == "\r\n":
+            return at - 1 if at > start and content[at - 1] == "\r" else at
+        at = content.find("\n---", at + 1)
+    return None
 
 
 def unquote(value: str) -> str:
@@ -120,16 +144,47 @@ def links(content: str) -> list[str]:
     """The values of `slug:` at the start of lines, in order, repeats and empty ones kept."""
     found: list[str] = []
     done = 0  # what lies before it is spoken for: by a link's line, or by an earlier `slug:` that was none
+    lines = _LineEnds(content)
     at = content.find("slug:")
     while at >= 0:
-        value = _LINK_VALUE.match(content, at + 5) if _starts_line(content[done:at], at_start=done == 0) else None
-        if value is None:
-            done = at + 5
+        value = _link_value(content, at + 5) if _starts_line(content[done:at], at_start=done == 0) else ""
+        if value:
+            found.append(unquote(value))
+            done = lines.next(content.index(value, at + 5) + len(value))
         else:
-            found.append(unquote(value[1]))
-            done = value.end()
+            done = at + 5
         at = content.find("slug:", done)
     return found
+
+
+def _link_value(content: str, at: int) -> str:
+    """What stands from `at` on, behind blanks, up to a blank or `#`: empty where nothing does."""
+    while content[at : at + 1] in _BLANKS:
+        at += 1
+    end = at
+    while end < len(content) and content[end] != "#" and content[end] not in _BLANKS:
+        end += 1
+    return content[at:end]
+
+
+class _LineEnds:
+    """The line ends of a text, asked for at rising offsets: each is looked for once, however often it is asked for."""
+
+    __slots__ = ("_ends", "_next")
+
+    def __init__(self, content: str) -> None:
+        self._ends = content
+        if not content.isascii() or "\r" in content:
+            for end in LINE_ENDS:
+                self._ends = self._ends.replace(end, "\n")
+        self._next = -1
+
+    def next(self, at: int) -> int:
+        """Where the line that `at` lies in ends."""
+        if self._next < at:
+            found = self._ends.find("\n", at)
+            self._next = len(self._ends) if found < 0 else found
+        return self._next
 
 
 def _starts_line(before: str, *, at_start: bool) -> bool:

@@ -5,22 +5,16 @@ Every step looks at a character a bounded number of times, so the time is linear
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
-
-from cortex_tools.domain.text import BLANK_CLASS
+from cortex_tools.domain.text import BLANKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_WORD = "[Pp][Rr][Ii][Vv][Aa][Tt][Ee]"
-# A well-formed tag; group 1 is "/" in a closing one.  Possessive quantifiers keep it linear.
-TAG = re.compile(f"<[{BLANK_CLASS}]*+(/?)[{BLANK_CLASS}]*+{_WORD}(?:[{BLANK_CLASS}]++[^<>]*+)?+>")
-# A bracket worth a closer look: what follows its ASCII controls and spaces is a slash, a p or not ASCII.
-_CANDIDATE = re.compile(r"[<\uff1c\ufe64](?=[\x00-\x20\x7f]*+[/pP\x80-\U0010ffff])")
-_WIDE_CLOSERS = re.compile("[\uff1e\ufe65]")
+_WORD = "private"
+_BLANKS = frozenset(BLANKS)
 WIDE_OPENERS = ("\uff1c", "\ufe64")
+_WIDE_CLOSERS = ("\uff1e", "\ufe65")
 
 MALFORMED = "malformed opener"
 UNCLOSED = "never closed"
@@ -85,14 +79,85 @@ def strip(text: str) -> Stripped:
     return Stripped(result, spans, cut, reason, malformed)
 
 
+class Tags:
+    """The well-formed tags of one text: `<`, blanks, `/` in a closing one, blanks, `private`, and `>` or a blank
+    and whatever holds no bracket up to `>`.
+
+    Asked at rising offsets alone, it remembers where the next brackets stand, so that a text of a million
+    openers and no closer is still looked through once.  No expressions: importing and compiling them would
+    cost a fifth of a whole search of 300 notes.
+    """
+
+    __slots__ = ("_close", "_open", "_text")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._open = self._close = -1
+
+    def at(self, start: int) -> tuple[int, bool] | None:
+        """The end of the tag whose `<` stands at `start`, and whether it closes; None where there is none."""
+        text = self._text
+        if text[start] != "<":
+            return None
+        at = self._after_blanks(start + 1)
+        closing = text.startswith("/", at)
+        if closing:
+            at = self._after_blanks(at + 1)
+        end = at + len(_WORD)
+        if text[at:end].lower() != _WORD:  # only ASCII letters become these letters
+            return None
+        if text.startswith(">", end):
+            return end + 1, closing
+        if text[end : end + 1] not in _BLANKS:
+            return None
+        if self._close < end:
+            found = text.find(">", end)
+            self._close = len(text) if found < 0 else found
+        if self._open < end:
+            found = text.find("<", end)
+            self._open = len(text) if found < 0 else found
+        return (self._close + 1, closing) if self._close < self._open else None
+
+    def __iter__(self) -> Iterator[tuple[int, int, bool]]:
+        """Start, end and closing of each tag, in order."""
+        start = self._text.find("<")
+        while start >= 0:
+            tag = self.at(start)
+            if tag is not None:
+                yield start, *tag
+            start = self._text.find("<", start + 1 if tag is None else tag[0])
+
+    def _after_blanks(self, at: int) -> int:
+        text = self._text
+        while text[at : at + 1] in _BLANKS:
+            at += 1
+        return at
+
+
+def _candidates(text: str, end: int) -> Iterator[int]:
+    """The offsets before `end` of brackets worth a closer look: ASCII controls and spaces, then a slash, a p or no ASCII."""
+    brackets = text
+    if not text.isascii():
+        for wide in WIDE_OPENERS:
+            brackets = brackets.replace(wide, "<")
+    start = brackets.find("<")
+    while 0 <= start < end:
+        at = start + 1
+        char = text[at : at + 1]
+        while char and (char <= " " or char == "\x7f"):
+            at += 1
+            char = text[at : at + 1]
+        if char and (char in "/pP" or char >= "\x80"):
+            yield start
+        start = brackets.find("<", start + 1)
+
+
 def malformed_opener(text: str, end: int) -> int | None:
     """The offset of the first `<…` before `end` that looks like an opener and is no well-formed tag."""
-    for bracket in _CANDIDATE.finditer(text):
-        at = bracket.start()
-        if at >= end:
-            break
-        tag = TAG.match(text, at)
-        if tag is not None and (tag[1] or not _WIDE_CLOSERS.search(text, at, tag.end())):
+    tags = Tags(text)
+    for at in _candidates(text, end):
+        tag = tags.at(at)
+        if tag is not None and (tag[1] or not any(text.find(wide, at, tag[0]) >= 0 for wide in _WIDE_CLOSERS)):
             continue
         if look(text, at + 1)[0]:
             return at
@@ -107,19 +172,19 @@ def outside_spans(text: str, depth: int = 0) -> tuple[list[str], list[tuple[int,
     kept: list[str] = []
     spans: list[tuple[int, int]] = []
     at = 0
-    for tag in TAG.finditer(text):
-        if tag[1]:
+    for start, end, closing in Tags(text):
+        if closing:
             if depth <= 1:
                 if depth == 0:
-                    kept.append(text[at : tag.start()])
-                    at = tag.start()
-                spans.append((at, tag.end()))
-                at = tag.end()
+                    kept.append(text[at:start])
+                    at = start
+                spans.append((at, end))
+                at = end
             depth = max(0, depth - 1)
         else:
             if depth == 0:
-                kept.append(text[at : tag.start()])
-                at = tag.start()
+                kept.append(text[at:start])
+                at = start
             depth += 1
     if not depth:
         kept.append(text[at:])
@@ -128,11 +193,9 @@ def outside_spans(text: str, depth: int = 0) -> tuple[list[str], list[tuple[int,
 
 def remnant(text: str, end: int) -> int | None:
     """The offset of the first tag or suspicious opener before `end` in text that has been stripped once."""
-    for bracket in _CANDIDATE.finditer(text):
-        at = bracket.start()
-        if at >= end:
-            break
-        if TAG.match(text, at) is not None or look(text, at + 1)[0]:
+    tags = Tags(text)
+    for at in _candidates(text, end):
+        if tags.at(at) is not None or look(text, at + 1)[0]:
             return at
     return None
 
@@ -162,9 +225,20 @@ def look(text: str, start: int) -> tuple[bool, bool]:
     return False, True
 
 
-@lru_cache(maxsize=1024)
+_FOLDED: dict[str, str] = {}  # characters seen before a word that may be private: few, but again and again
+
+
 def _folded(char: str) -> str:
     """NFKC of one character without controls, formats and spaces, lower-cased; the same on every Python."""
+    folded = _FOLDED.get(char)
+    if folded is None:
+        if len(_FOLDED) >= 1024:
+            _FOLDED.clear()
+        folded = _FOLDED[char] = _fold(char)
+    return folded
+
+
+def _fold(char: str) -> str:
     import unicodedata  # only text with a bracket before a non-ASCII character pays for it
 
     code = ord(char)

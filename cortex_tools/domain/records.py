@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from cortex_tools.contract.errors import Unsound, refuse
+from cortex_tools.domain.jsontext import quote
 from cortex_tools.domain.numbers import js_number
 from cortex_tools.domain.text import is_blank, utf16_length
 from cortex_tools.domain.timestamps import parse_ms
@@ -32,10 +31,6 @@ RECORD_KEYS = (
 )
 CARD_KEYS = ("id", "type", "created", "updated", "provenance", "score", "est_tokens")
 PROVENANCE_KEYS = ("source", "session", "path")
-
-json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-"""Compact JSON as the contract prints it, for values that hold no float."""
-
 
 # The fields of a card in the order of its constructor: plain values that can cross between processes.
 CardFields = tuple[str, str, str, str, str, "str | None", str, int]
@@ -125,24 +120,14 @@ class Record:
         """Whether the validity window holds `ms`: from inclusive, until exclusive (section 8)."""
         return (self.from_ms is None or self.from_ms <= ms) and (self.until_ms is None or ms < self.until_ms)
 
-    def as_dict(self) -> dict[str, object]:
-        """The record as answers show it, keys in the contract's order."""
-        return {
-            "id": self.id,
-            "type": self.type,
-            "title": self.title,
-            "created": self.created,
-            "updated": self.updated,
-            "provenance": {"source": self.source, "session": self.session, "path": self.path},
-            "content": self.content,
-            "related": self.related,
-            "valid_from": self.valid_from,
-            "valid_until": self.valid_until,
-        }
-
     def json(self) -> str:
-        """The record as compact JSON: what `get` answers and what the canonical digest is taken over."""
-        return json_text(self.as_dict())
+        """The record as compact JSON, keys in the contract's order: what `get` answers and what the digest is over."""
+        related = ",".join([quote(link) for link in self.related])
+        return (
+            f'{{"id":{quote(self.id)},"type":{quote(self.type)},"title":{quote(self.title)},{_dates(self)},'
+            f'"content":{quote(self.content)},"related":[{related}],'
+            f'"valid_from":{_or_null(self.valid_from)},"valid_until":{_or_null(self.valid_until)}}}'
+        )
 
     def card_fields(self) -> CardFields:
         """What a card takes from the record: all but the score."""
@@ -194,16 +179,22 @@ class Card:
 
     def json(self) -> str:
         """The card as compact JSON."""
-        head = json_text(
-            {
-                "id": self.id,
-                "type": self.type,
-                "created": self.created,
-                "updated": self.updated,
-                "provenance": {"source": self.source, "session": self.session, "path": self.path},
-            }
+        return (
+            f'{{"id":{quote(self.id)},"type":{quote(self.type)},{_dates(self)},'
+            f'"score":{js_number(self.score)},"est_tokens":{self.est_tokens}}}'
         )
-        return f'{head[:-1]},"score":{js_number(self.score)},"est_tokens":{self.est_tokens}}}'
+
+
+def _dates(item: Record | Card) -> str:
+    """The members that records and cards have in common in their middle."""
+    return (
+        f'"created":{quote(item.created)},"updated":{quote(item.updated)},"provenance":'
+        f'{{"source":{quote(item.source)},"session":{_or_null(item.session)},"path":{quote(item.path)}}}'
+    )
+
+
+def _or_null(text: str | None) -> str:
+    return "null" if text is None else quote(text)
 
 
 def est_tokens(content: str) -> int:

@@ -24,7 +24,7 @@ from cortex_tools.domain.text import BLANK_CLASS
 
 UNDECIDED = "undecided for too long"
 
-# The beginning of a well-formed tag, up to the end of the text (privacy.TAG is the whole).
+# The beginning of a well-formed tag, up to the end of the text (privacy.Tags knows the whole).
 _word = f"(?:[{BLANK_CLASS}][^<>]*+)?+"
 for _letter in reversed("private"):
     _word = f"(?:[{_letter}{_letter.upper()}]{_word})?+"

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
-
-_TIMESTAMP = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
-    r"(?:T([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?(?:Z|([+-])([0-9]{2}):([0-9]{2})))?"
-)
 _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _DAYS_BEFORE_MONTH = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
 _EPOCH_DAY = 719_162  # days from 0001-01-01 to 1970-01-01
@@ -20,33 +13,71 @@ def parse_ms(text: str) -> int | None:
 
     A bare date is midnight UTC.
     """
-    match = _TIMESTAMP.fullmatch(text)
-    if match is None:
+    if not text.isascii():
         return None
-    date, hour, minute, second, fraction, sign, offset_hour, offset_minute = match.groups()
-    midnight = _midnight_ms(date)
-    if hour is None or midnight is None:
+    midnight = _MIDNIGHT.get(text[:10], _UNSEEN)
+    if midnight is _UNSEEN:
+        midnight = _remembered(text[:10])
+    if midnight is None or len(text) == 10:
         return midnight
-    hours, minutes, seconds = int(hour), int(minute), int(second or 0)
-    if hours > 23 or minutes > 59 or seconds > 59:
-        return None
-    ms = midnight + hours * 3_600_000 + minutes * 60_000 + seconds * 1_000
-    if fraction:
-        ms += int((fraction + "00")[:3])
-    if sign:
-        if int(offset_hour) > 23 or int(offset_minute) > 59:
+    time = _time_ms(text[10:])
+    return None if time is None else midnight + time
+
+
+def _time_ms(text: str) -> int | None:
+    """Milliseconds that `Thh:mm[:ss[.fraction]]` with its `Z` or `+hh:mm` adds to midnight UTC."""
+    if text[-1] == "Z":
+        text, offset = text[:-1], 0
+    else:
+        minutes = _hours_minutes(text[-5:])
+        if minutes is None or text[-6:-5] not in ("+", "-"):
             return None
-        offset = int(offset_hour) * 3_600_000 + int(offset_minute) * 60_000
-        ms += offset if sign == "-" else -offset
-    return ms
+        offset = minutes if text[-6] == "-" else -minutes
+        text = text[:-6]
+    minutes = _hours_minutes(text[1:6])
+    if minutes is None or text[0] != "T":
+        return None
+    ms = (minutes + offset) * 60_000
+    if len(text) == 6:
+        return ms
+    seconds, point, fraction = text[7:].partition(".")
+    if text[6] != ":" or len(seconds) != 2 or not seconds.isdigit() or seconds > "59":
+        return None
+    if point:
+        if not 1 <= len(fraction) <= 9 or not fraction.isdigit():
+            return None
+        ms += int((fraction + "00")[:3])
+    return ms + int(seconds) * 1_000
+
+
+def _hours_minutes(text: str) -> int | None:
+    """The minutes of an `hh:mm`."""
+    hours, minutes = text[:2], text[3:]
+    if len(text) != 5 or text[2] != ":" or not hours.isdigit() or not minutes.isdigit():
+        return None
+    return int(hours) * 60 + int(minutes) if hours <= "23" and minutes <= "59" else None
 
 
 def _is_leap(year: int) -> bool:
     return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 
-@lru_cache(maxsize=4096)  # the notes of a corpus share their days
+_UNSEEN = -1  # no midnight lies a millisecond before 1970
+_MIDNIGHT: dict[str, int | None] = {}  # the notes of a corpus share their days
+
+
+def _remembered(date: str) -> int | None:
+    if len(_MIDNIGHT) >= 4096:
+        _MIDNIGHT.clear()
+    midnight = _MIDNIGHT[date] = _midnight_ms(date)
+    return midnight
+
+
 def _midnight_ms(date: str) -> int | None:
+    """Milliseconds since 1970 of the first moment of `YYYY-MM-DD`, UTC; None where there is no such day."""
+    digits = date[:4] + date[5:7] + date[8:]
+    if len(date) != 10 or date[4] != "-" or date[7] != "-" or not digits.isdigit():
+        return None
     year, month, day = int(date[:4]), int(date[5:7]), int(date[8:])
     if year < 100 or not 1 <= month <= 12:
         return None

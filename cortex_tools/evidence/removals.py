@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cortex_tools.domain.privacy import MALFORMED, REMNANT, TAG, Stripped, may_hold_tag, strip, strip_private
+from cortex_tools.domain.privacy import MALFORMED, REMNANT, Stripped, Tags, may_hold_tag, strip, strip_private
 from cortex_tools.evidence import reading
 
 TYPE_CHECKING = False
@@ -63,7 +63,7 @@ def _places(text: str) -> list[tuple[int, int, str]]:
 
 
 def _span_or_orphan(text: str, start: int) -> str:
-    tag = TAG.match(text, start)
+    tag = Tags(text).at(start)
     return ORPHAN if tag is not None and tag[1] else SPAN
 
 

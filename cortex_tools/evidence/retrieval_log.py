@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from cortex_tools.domain.records import json_text
+from cortex_tools.domain.jsontext import json_text
 from cortex_tools.domain.timestamps import format_ms
 from cortex_tools.evidence import appending, reading
 from cortex_tools.evidence.appending import CannotAppend

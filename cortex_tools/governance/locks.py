@@ -15,7 +15,7 @@ import stat
 import time
 
 from cortex_tools.contract import limits
-from cortex_tools.domain.records import json_text
+from cortex_tools.domain.jsontext import json_text
 from cortex_tools.domain.timestamps import format_ms, parse_ms
 from cortex_tools.files.walk import Identity, identity
 from cortex_tools.governance.folders import Folder

@@ -8,7 +8,8 @@ from cortex_tools.contract.options import COMMANDS, EXECUTABLES
 from cortex_tools.domain import values
 from cortex_tools.domain.envelope import Raw
 from cortex_tools.domain.expansion import Expansion
-from cortex_tools.domain.records import Card, Record, json_text
+from cortex_tools.domain.jsontext import json_text
+from cortex_tools.domain.records import Card, Record
 from cortex_tools.files.names import shown
 from cortex_tools.stages.base import Stage
 from cortex_tools.streams.lines import Anchor, Corpus, Digest, Item, Result

@@ -13,7 +13,7 @@ from cortex_tools.contract import limits
 from cortex_tools.contract.errors import SUCCESS, CortexError, invalid_input
 from cortex_tools.contract.grammar import Arguments, count_positionals, parse
 from cortex_tools.contract.options import ADAPTERS, EXECUTABLES
-from cortex_tools.domain.records import json_text
+from cortex_tools.domain.jsontext import json_text
 from cortex_tools.files.root import pin_root, requested_root
 from cortex_tools.files.stdio import (
     STDIN,

@@ -6,15 +6,14 @@ would change nothing in it.
 
 from __future__ import annotations
 
-import json
-
 from cortex_tools.contract.errors import EXIT_STATUS, CortexError, integrity_error
 from cortex_tools.contract.options import ADAPTERS
 from cortex_tools.domain.envelope import safe_message
 from cortex_tools.domain.expansion import Expansion
+from cortex_tools.domain.jsontext import json_text, json_value
 from cortex_tools.domain.numbers import js_number
 from cortex_tools.domain.privacy import may_hold_tag, strip_private
-from cortex_tools.domain.records import CARD_KEYS, PROVENANCE_KEYS, RECORD_KEYS, Card, Record, json_text
+from cortex_tools.domain.records import CARD_KEYS, PROVENANCE_KEYS, RECORD_KEYS, Card, Record
 from cortex_tools.domain.text import is_blank, text_fault
 from cortex_tools.domain.timestamps import parse_ms
 from cortex_tools.files.walk import FORMATS, NoteFile
@@ -182,7 +181,7 @@ def decode(line: bytes, where: str, advice: str = "feed the stage from another o
     `advice` says what to do about what is no line at all.
     """
     try:
-        fields = _decode(line.decode("utf-8"))
+        fields = json_value(line.decode("utf-8"))
         kind = fields.pop("kind")
         read = _READERS[kind]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -220,13 +219,6 @@ def may_hold_tag_bytes(line: bytes) -> bool:
 
 class _Fault(Exception):
     """A field that is not what its kind says."""
-
-
-def _no_constant(name: str) -> object:
-    raise ValueError(name)
-
-
-_decode = json.JSONDecoder(parse_constant=_no_constant).decode
 
 
 def _shape(fields: dict[str, Any], keys: tuple[str, ...]) -> None:
