@@ -135,7 +135,7 @@ class Tags:
 
 
 def _candidates(text: str, end: int) -> Iterator[int]:
-    """The offsets before `end` of brackets worth a closer look: ASCII controls and spaces, then a slash, a p or no ASCII."""
+    """The offsets before `end` of brackets worth a look: behind controls and spaces a slash, a p or no ASCII."""
     brackets = text
     if not text.isascii():
         for wide in WIDE_OPENERS:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 
 from cortex_tools.contract.errors import invalid_input
 from cortex_tools.domain.numbers import round6
@@ -12,7 +11,6 @@ K1 = 1.5
 B = 0.75
 RECENCY_SCALE = 1e13
 
-_TOKEN = re.compile("[a-z0-9]+")
 _WORD_BYTES = b"0123456789abcdefghijklmnopqrstuvwxyz"
 _UPPER, _LOWER = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijklmnopqrstuvwxyz"
 # Lower case with every byte that is part of no token as a space; and tokens as runs of `a` alone.
@@ -25,7 +23,7 @@ _TO_RUNS = bytes(0x20 if byte == 0x20 else 0x61 for byte in _TO_TOKENS)
 
 def query_terms(query: str) -> list[str]:
     """All tokens of a query, in order, repeats included."""
-    return _TOKEN.findall(query.lower())
+    return query.lower().encode("utf-8", "surrogatepass").translate(_TO_TOKENS).decode().split()
 
 
 def distinct_terms(query: str) -> tuple[bytes, ...]:

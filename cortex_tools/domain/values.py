@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 
 from cortex_tools.contract import limits
 from cortex_tools.contract.errors import invalid_input
@@ -12,8 +11,7 @@ from cortex_tools.domain.ranking import query_terms
 from cortex_tools.domain.text import utf16_length
 from cortex_tools.domain.timestamps import parse_ms
 
-_DIGITS = re.compile("[0-9]+")
-_RECENCY = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_RECENCY = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 
 Value = str | int | float | None
 
@@ -22,7 +20,7 @@ def count(option: Option, text: str | None) -> int | None:
     """A count within the option's bounds; its default where it was not given."""
     if text is None:
         return option.default
-    if _DIGITS.fullmatch(text):
+    if text.isascii() and text.isdigit():
         digits = text.lstrip("0") or "0"
         # A number longer than the bound is too large; int() would refuse some of those by itself.
         if len(digits) <= len(str(option.high)) and option.low <= int(digits) <= option.high:
@@ -34,7 +32,9 @@ def recency(text: str | None) -> float:
     """A finite weight of at least 0; 0 where it was not given."""
     if text is None:
         return 0.0
-    if _RECENCY.fullmatch(text):
+    import re  # six milliseconds that only this option is worth
+
+    if re.fullmatch(_RECENCY, text):
         weight = float(text)
         if math.isfinite(weight):
             return weight
