@@ -17,7 +17,7 @@ from cortex_tools.domain.envelope import Answer, Raw
 from cortex_tools.domain.privacy import strip_private
 from cortex_tools.driver import respond
 from cortex_tools.driver.request import check_adapter, checked_request
-from cortex_tools.driver.run import measure_here
+from cortex_tools.driver.run import Layout
 from cortex_tools.driver.runtime import Runtime
 
 TYPE_CHECKING = False
@@ -47,7 +47,7 @@ def run_cortex(args: Sequence[str], runtime: Runtime | None = None) -> Outcome:
     """
     if isinstance(args, str) or not all(isinstance(argument, str) for argument in args):
         return _outcome(respond.answer("", _refuse("the arguments are a sequence of strings")))
-    return _outcome(respond.respond(list(args), runtime or Runtime(), measure_here))
+    return _outcome(respond.respond(list(args), runtime or Runtime(), Layout()))
 
 
 def create_cortex_adapter(name: str, runtime: Runtime | None = None) -> CortexAdapter:
@@ -110,7 +110,7 @@ class CortexAdapter:
             if any(value == "" for value in arguments.options.values()):
                 raise invalid_input(f"{command} was given an empty value")
             request = checked_request(command, lambda _: arguments)
-            return respond.execute(request, self._runtime_given(), measure_here)
+            return respond.execute(request, self._runtime_given(), Layout())
 
         return _outcome(respond.answer(command, work))
 

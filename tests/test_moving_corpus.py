@@ -349,10 +349,10 @@ def test_a_change_that_another_process_finds(root: Path, walks: Walks, monkeypat
     monkeypatch.setattr(workers, "BYTES_WORTH_A_WORKER", 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
     walks.after = lambda number: _rewrite(root, f"loom after {number}") if number <= 2 else None
-    answer = respond.respond(["get", "b"], Runtime(memory_root=root), workers.measure_with_workers)
+    answer = respond.respond(["get", "b"], Runtime(memory_root=root), workers.Spread())
     assert answer.envelope["data"]["items"][0]["content"] == note("b", "loom after 2") and walks.count == 3
     walks.after = lambda number: _rewrite(root, f"loom again {number}")
-    answer = respond.respond(["get", "b"], Runtime(memory_root=root), workers.measure_with_workers)
+    answer = respond.respond(["get", "b"], Runtime(memory_root=root), workers.Spread())
     assert answer.status == 4 and B in answer.envelope["error"]["message"] and walks.count == 6
 
 

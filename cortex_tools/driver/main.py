@@ -9,7 +9,7 @@ from cortex_tools.files import interrupts  # isort: skip (first, so that Ctrl-C 
 from cortex_tools.domain.envelope import Answer
 from cortex_tools.driver.respond import respond
 from cortex_tools.driver.runtime import Runtime
-from cortex_tools.driver.workers import measure_with_workers
+from cortex_tools.driver.workers import Spread
 from cortex_tools.files.stdio import OutputError, ensure_descriptors, say, text_arguments, write_all
 
 TYPE_CHECKING = False
@@ -58,7 +58,7 @@ def _answer(argv: list[str]) -> int:
         interrupts.raise_on_interrupt()
     if argv[:1] == ["--completion"]:
         return _print_completion(argv)
-    return _print(respond(argv, Runtime(), measure_with_workers))
+    return _print(respond(argv, Runtime(), Spread()))
 
 
 def _print_completion(argv: list[str]) -> int:

@@ -15,12 +15,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cortex_tools.driver.run import Measure
+    from cortex_tools.driver.run import Layout
 
 
-def respond(argv: list[str], runtime: Runtime, measure: Measure) -> Answer:
+def respond(argv: list[str], runtime: Runtime, layout: Layout) -> Answer:
     """The answer to a contract command line."""
-    return answer(argv[0] if argv else "", lambda: execute(parse_request(argv), runtime, measure))
+    return answer(argv[0] if argv else "", lambda: execute(parse_request(argv), runtime, layout))
 
 
 def answer(command: str, work: Callable[[], Raw]) -> Answer:
@@ -37,11 +37,11 @@ def answer(command: str, work: Callable[[], Raw]) -> Answer:
         return envelope.failed(command, CortexError("internal_error", message))
 
 
-def execute(request: Request, runtime: Runtime, measure: Measure) -> Raw:
+def execute(request: Request, runtime: Runtime, layout: Layout) -> Raw:
     """The data of the request's envelope; raises CortexError."""
     if request.command.name in WRITES:
         from cortex_tools.driver.writes import run_write  # not on the path of a read
 
         return run_write(request, runtime)
     plan = plan_for(request)
-    return run_plan(plan, requested_root(runtime.memory_root, plan.root), measure, runtime.now_ms)
+    return run_plan(plan, requested_root(runtime.memory_root, plan.root), layout, runtime.now_ms)

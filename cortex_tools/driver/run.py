@@ -1,4 +1,4 @@
-"""Running a plan: in this process alone, or with the measuring half of it spread over several."""
+"""Running a plan: in this process alone, or laid out over several."""
 
 from __future__ import annotations
 
@@ -14,48 +14,80 @@ from cortex_tools.files.walk import NoteFile, walk
 from cortex_tools.stages import registry
 from cortex_tools.stages.base import Stage
 from cortex_tools.stages.census import Census
-from cortex_tools.stages.envelope import Envelope
 from cortex_tools.stages.envelope import build as build_envelope
-from cortex_tools.streams.lines import Corpus, Item
+from cortex_tools.streams.lines import Corpus, Digest, Item
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    # Feeds the records of the files through the chain's measuring half.
-    Measure = Callable[[Root, list[NoteFile], list[Stage]], None]
+    # Of each digest that a pass has come to: SHA-256 and number of records.
+    Digests = list[tuple[str, int]]
 
 
-def run_plan(plan: Plan, requested: bytes, measure: Measure, now_ms: int | None = None) -> Raw:
+class Layout:
+    """Where the work of a plan is done: here, all of it in this process (see `driver.workers` for another)."""
+
+    def measure(self, root: Root, files: list[NoteFile], chain: list[Stage]) -> None:
+        """Feed the records of the files through the chain's measuring half."""
+        measure_here(root, files, chain)
+
+    def passes(self, number: int, one_pass: Callable[[Layout], Digests]) -> list[Digests]:
+        """What `number` independent passes come to, in order; raises what the first that fails raises."""
+        return [one_pass(self) for _ in range(number)]
+
+
+def run_plan(plan: Plan, requested: bytes, layout: Layout, now_ms: int | None = None) -> Raw:
     """The data of the plan's envelope; raises CortexError where the answer is a failure.
 
     A corpus that changes while it is read is tried afresh, twice; then that is the failure.
     """
     for fresh_try in range(limits.FRESH_TRIES + 1):
         try:
-            return _run_once(plan, requested, measure, time.time_ns() // 1_000_000 if now_ms is None else now_ms)
+            return _run_once(plan, requested, layout, time.time_ns() // 1_000_000 if now_ms is None else now_ms)
         except CortexError as error:
             if not error.changed or fresh_try == limits.FRESH_TRIES:
                 raise
     raise AssertionError("unreachable")
 
 
-def _run_once(plan: Plan, requested: bytes, measure: Measure, now_ms: int) -> Raw:
+def _run_once(plan: Plan, requested: bytes, layout: Layout, now_ms: int) -> Raw:
     envelope = build_envelope(plan.envelope.arguments, now_ms)
-    for _ in range(plan.passes):
-        _run_pass(plan, requested, measure, now_ms, envelope)
+    if plan.passes == 1:
+        _run_pass(plan, requested, layout, now_ms, envelope)
+        return envelope.data()
+
+    def one_pass(where: Layout) -> Digests:
+        kept = _Kept()
+        _run_pass(plan, requested, where, now_ms, kept)
+        return kept.digests
+
+    for digests in layout.passes(plan.passes, one_pass):
+        for digest in digests:
+            envelope.take(Digest(*digest))
     return envelope.data()
 
 
-def _run_pass(plan: Plan, requested: bytes, measure: Measure, now_ms: int, envelope: Envelope) -> None:
+class _Kept(Stage):
+    """The end of one pass of several: its digests as plain values, which can cross a pipe."""
+
+    def __init__(self) -> None:
+        self.digests: Digests = []
+
+    def take(self, item: Item) -> None:
+        if isinstance(item, Digest):
+            self.digests.append((item.sha256, item.records))
+
+
+def _run_pass(plan: Plan, requested: bytes, layout: Layout, now_ms: int, end: Stage) -> None:
     stages = [registry.build(step.name, step.arguments, now_ms) for step in plan.steps]
-    chain: list[Stage] = [Census(), *stages, envelope]
+    chain: list[Stage] = [Census(), *stages, end]
     root = pin_root(requested)
     try:
         files = walk(root)
         # The listing's ID ties the segments of a stream together; in one process there is nothing to tie.
         push(chain, Corpus(root.text, "0" * 16, 1, 1, len(files), sum(file.bytes for file in files)))
-        measure(root, files, chain)
+        layout.measure(root, files, chain)
         for number, stage in enumerate(chain[:-1]):
             for item in stage.finish():
                 push(chain[number + 1 :], item)

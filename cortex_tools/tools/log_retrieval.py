@@ -13,7 +13,7 @@ from cortex_tools.domain.envelope import Answer
 from cortex_tools.driver.request import parse_request
 from cortex_tools.driver.respond import respond
 from cortex_tools.driver.runtime import Runtime
-from cortex_tools.driver.workers import measure_with_workers
+from cortex_tools.driver.workers import Spread
 from cortex_tools.evidence import retrieval_log
 from cortex_tools.evidence.appending import CannotAppend
 from cortex_tools.files.root import pin_root, requested_root
@@ -40,7 +40,7 @@ def work(argv: list[str]) -> int:
         write_all(refused.line.encode())
         return refused.status
     start = time.perf_counter_ns()
-    answer = respond(argv, Runtime(), measure_with_workers)
+    answer = respond(argv, Runtime(), Spread())
     duration_ms = (time.perf_counter_ns() - start) / 1e6
     write_all(answer.line.encode())
     if answer.status == 0:
