@@ -6,7 +6,7 @@ from cortex_tools.contract.errors import Unsound, refuse
 from cortex_tools.domain.jsontext import json_value
 from cortex_tools.domain.privacy import may_hold_tag, strip_private
 from cortex_tools.domain.records import Record
-from cortex_tools.domain.text import is_blank, text_fault
+from cortex_tools.domain.text import BLANK_SET, is_blank, text_fault
 from cortex_tools.domain.timestamps import parse_ms
 
 TYPE_CHECKING = False  # as typing has it, whose import costs more than parsing a hundred rows
@@ -42,7 +42,8 @@ def parse_row(line: str, path: str, number: int, report: Report = refuse) -> Rec
     if row is None:
         return None
     _check_fields(row, where, report)
-    if "\\" in line:  # without an escape a row holds no character that its stripped line does not
+    # Only these escapes can bring in a control or a bracket: a row without them and without a bracket holds none.
+    if "\\" in line and (may_hold_tag(line) or "\\u" in line or "\\b" in line or "\\f" in line):
         row = _unescaped(row, where, report)
     return Record(
         row["id"],
@@ -111,9 +112,12 @@ def _object(line: str, where: str, report: Report) -> dict[str, Any] | None:
 
 def _check_fields(row: dict[str, Any], where: str, report: Report) -> None:
     for name in REQUIRED:
+        value = row.get(name)
+        if isinstance(value, str) and value and value[0] not in BLANK_SET:
+            continue  # as nearly always; the rest finds out what is wrong, if anything
         if name not in row:
             _bad(row, name, f"{name} is missing", "add it, or remove the line", where, report)
-        elif _is_void(row[name]):
+        elif _is_void(value):
             _bad(row, name, f"{name} {_VOID}", _FILL, where, report)
     if len(row) == len(REQUIRED):
         return

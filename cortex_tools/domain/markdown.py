@@ -5,7 +5,7 @@ from __future__ import annotations
 from cortex_tools.contract.errors import refuse
 from cortex_tools.domain.privacy import strip_private
 from cortex_tools.domain.records import Record
-from cortex_tools.domain.text import BLANKS, LINE_ENDS, trim
+from cortex_tools.domain.text import BLANK_SET, BLANKS, LINE_ENDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ NAMES = {
 
 EPOCH = "1970-01-01T00:00:00.000Z"
 _QUOTES = "\"'"
-_BLANKS = frozenset(BLANKS)
 
 
 def parse_markdown(text: str, path: str, report: Report = refuse) -> Record:
@@ -31,10 +30,14 @@ def parse_markdown(text: str, path: str, report: Report = refuse) -> Record:
     Raises integrity_error for what section 6 refuses.
     """
     content = strip_private(text)
-    fields = front_matter(content)
+    given = front_matter(content).get
 
     def first(*names: str) -> str | None:
-        return next((fields[name] for name in names if fields.get(name)), None)
+        for name in names:
+            value = given(name)
+            if value:
+                return value
+        return None
 
     created = first(*NAMES["created"]) or EPOCH
     return Record(
@@ -68,20 +71,29 @@ def front_matter(content: str) -> dict[str, str]:
     if bounds is None:
         return {}
     fields: dict[str, str] = {}
-    for line in content[bounds[0] : bounds[1]].replace("\r\n", "\n").split("\n"):
-        name, value = _field(line)
-        if name and value is not None:
-            fields[name] = unquote(trim(value))
+    head = content[bounds[0] : bounds[1]].replace("\r\n", "\n")
+    odd = not head.isascii() or "\r" in head  # else no value can hold a line end, and need not be looked at for one
+    for line in head.split("\n"):
+        name, value = _field(line, odd=odd)
+        if name:
+            value = value.strip(BLANKS)
+            fields[name] = unquote(value) if value and (value[0] in _QUOTES or value[-1] in _QUOTES) else value
     return fields
 
 
-def _field(line: str) -> tuple[str, str | None]:
-    """The name and the value of one line of front matter, its line end taken off; ("", None) where it is no field."""
+def _field(line: str, *, odd: bool) -> tuple[str, str]:
+    """The name and the value, untrimmed, of one line of front matter; ("", "") where it is no field.
+
+    `odd` is True where the line may hold a line end other than LF, which no value may.
+    """
     name, colon, value = line.partition(":")
-    value = value.lstrip(BLANKS)
-    if not colon or not name.isascii() or not name.replace("_", "a").isalnum():
-        return "", None
-    return ("", None) if any(line_end in value for line_end in LINE_ENDS) else (name, value)
+    if not colon or not name.replace("_", "a").isalnum() or not name.isascii():
+        return "", ""
+    if odd:
+        value = value.lstrip(BLANKS)
+        if any(line_end in value for line_end in LINE_ENDS):
+            return "", ""
+    return name, value
 
 
 def front_matter_bounds(content: str) -> tuple[int, int] | None:
@@ -99,7 +111,7 @@ def front_matter_places(content: str) -> list[tuple[str, int]]:
     places = []
     start = bounds[0]
     for line in content[bounds[0] : bounds[1]].replace("\r\n", "\n").split("\n"):
-        name, _ = _field(line)
+        name, _ = _field(line, odd=True)
         if name:
             places.append((name, start))
         start += len(line)
@@ -159,10 +171,10 @@ def links(content: str) -> list[str]:
 
 def _link_value(content: str, at: int) -> str:
     """What stands from `at` on, behind blanks, up to a blank or `#`: empty where nothing does."""
-    while content[at : at + 1] in _BLANKS:
+    while content[at : at + 1] in BLANK_SET:
         at += 1
     end = at
-    while end < len(content) and content[end] != "#" and content[end] not in _BLANKS:
+    while end < len(content) and content[end] != "#" and content[end] not in BLANK_SET:
         end += 1
     return content[at:end]
 

@@ -5,14 +5,13 @@ Every step looks at a character a bounded number of times, so the time is linear
 
 from __future__ import annotations
 
-from cortex_tools.domain.text import BLANKS
+from cortex_tools.domain.text import BLANK_SET
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _WORD = "private"
-_BLANKS = frozenset(BLANKS)
 WIDE_OPENERS = ("\uff1c", "\ufe64")
 _WIDE_CLOSERS = ("\uff1e", "\ufe65")
 
@@ -108,7 +107,7 @@ class Tags:
             return None
         if text.startswith(">", end):
             return end + 1, closing
-        if text[end : end + 1] not in _BLANKS:
+        if text[end : end + 1] not in BLANK_SET:
             return None
         if self._close < end:
             found = text.find(">", end)
@@ -129,7 +128,7 @@ class Tags:
 
     def _after_blanks(self, at: int) -> int:
         text = self._text
-        while text[at : at + 1] in _BLANKS:
+        while text[at : at + 1] in BLANK_SET:
             at += 1
         return at
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 # Exactly U+0009-000D, 0020, 00A0, 1680, 2000-200A, 2028, 2029, 202F, 205F, 3000, FEFF.
 BLANKS = "\t\n\v\f\r \u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000\ufeff"
+BLANK_SET = frozenset(BLANKS)
 # The same as the inside of a character class of a regular expression.
 BLANK_CLASS = r"\t-\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 # What ends a line where the contract follows JavaScript's `^`, `$` and `.`.
@@ -22,7 +23,7 @@ def trim(text: str) -> str:
 
 def is_blank(text: str) -> bool:
     """True of the empty string and of one that holds blanks alone."""
-    return not text.strip(BLANKS)
+    return not text or (text[0] in BLANK_SET and not text.strip(BLANKS))
 
 
 def utf16_length(text: str) -> int:

@@ -26,6 +26,12 @@ def parse_ms(text: str) -> int | None:
 
 def _time_ms(text: str) -> int | None:
     """Milliseconds that `Thh:mm[:ss[.fraction]]` with its `Z` or `+hh:mm` adds to midnight UTC."""
+    minutes = _MINUTES.get(text[1:6])
+    if minutes is not None and len(text) in (10, 14) and text[0] == "T" and text[-1] == "Z" and text[6] == ":":
+        # As nearly all are written, to the second or the millisecond; a fifth of the cost of what follows.
+        seconds, point, fraction = text[7:9], text[9], text[10:-1]
+        if seconds.isdigit() and seconds <= "59" and (not fraction or (point == "." and fraction.isdigit())):
+            return minutes * 60_000 + int(seconds + fraction.ljust(3, "0"))
     if text[-1] == "Z":
         text, offset = text[:-1], 0
     else:
@@ -51,11 +57,20 @@ def _time_ms(text: str) -> int | None:
 
 
 def _hours_minutes(text: str) -> int | None:
-    """The minutes of an `hh:mm`."""
+    """The minutes of an `hh:mm`; None where it is none."""
+    known = _MINUTES.get(text)
+    if known is not None:
+        return known
     hours, minutes = text[:2], text[3:]
     if len(text) != 5 or text[2] != ":" or not hours.isdigit() or not minutes.isdigit():
         return None
-    return int(hours) * 60 + int(minutes) if hours <= "23" and minutes <= "59" else None
+    if hours > "23" or minutes > "59":
+        return None
+    _MINUTES[text] = int(hours) * 60 + int(minutes)
+    return _MINUTES[text]
+
+
+_MINUTES: dict[str, int] = {}  # at most the 1,440 that there are
 
 
 def _is_leap(year: int) -> bool:
