@@ -37,6 +37,7 @@ def main(action: str, prefix: str, destdir: str = "", extras: str = "") -> None:
 
 def install(place: Path, extras: str) -> None:
     """Build beside the installed folder and change the two at the end: what fails leaves the old one in place."""
+    os.umask(0o022)  # for all to read and nobody else to write, whoever installs it
     library = place / "lib" / "cortex-tools"
     python = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
     if " " in python or len(python) > 100:

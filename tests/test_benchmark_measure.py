@@ -226,7 +226,11 @@ def test_an_unsound_corpus_is_refused(small: Path) -> None:
         benchmark(small, label("q", "loom", ["n1"]))
 
 
-def test_descendants_are_counted() -> None:
+@pytest.mark.parametrize("names", [None, [], ["curproc", "0"]], ids=["as it is", "empty", "another kind"])
+def test_descendants_are_counted(names: list[str] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By /proc where that is Linux's, else by ps."""
+    if names is not None:
+        monkeypatch.setattr(os, "listdir", lambda path: names)
     before = measure.descendants()
     read_end, write_end = os.pipe()
     pid = os.fork()

@@ -24,11 +24,11 @@ def source(tmp_path: Path) -> Path:
     return source_copy(tmp_path / "source", tests=False)
 
 
-def make(source: Path, goal: str, **variables: str | Path) -> subprocess.CompletedProcess[str]:
+def make(source: Path, goal: str, umask: int = -1, **variables: str | Path) -> subprocess.CompletedProcess[str]:
     words = [f"{name}={value}" for name, value in variables.items()]
     return subprocess.run(
         ["make", goal, f"PYTHON={sys.executable}", *words],
-        cwd=source, env=environment(PYTHONPATH=None), capture_output=True, text=True, timeout=280,
+        cwd=source, env=environment(PYTHONPATH=None), capture_output=True, text=True, timeout=280, umask=umask,
     )  # fmt: skip
 
 
@@ -36,15 +36,32 @@ def everything(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()}
 
 
+def traps(folder: Path) -> dict[str, str]:
+    """Variables of Python's that would change what is run, and modules to be found by them."""
+    version = ".".join(map(str, sys.version_info[:2]))
+    users = folder / f"lib/python{version}/site-packages"  # where PYTHONUSERBASE leads
+    users.mkdir(parents=True)
+    for name in ("sitecustomize", "usercustomize", "xxhash", "typer", "cortex_tools"):
+        for place in (folder, users):
+            (place / f"{name}.py").write_text(f"open({str(folder / 'taken')!r}, 'a').write({name!r})\n")
+    return {
+        "PYTHONPATH": str(folder), "PYTHONUSERBASE": str(folder), "PYTHONSTARTUP": str(folder / "sitecustomize.py"),
+        "PYTHONHOME": "/nowhere", "PYTHONSAFEPATH": "1", "PYTHONINSPECT": "1", "PYTHONVERBOSE": "1",
+    }  # fmt: skip
+
+
 def test_what_is_installed_runs_anywhere_and_goes_without_a_trace(source: Path, tmp_path: Path) -> None:
     """Staged below DESTDIR as a packager does, moved to where it is used, found through links to links."""
     stage = tmp_path / "a stage"
-    done = make(source, "install", PREFIX="/opt/cortex", DESTDIR=stage)
+    done = make(source, "install", umask=0o077, PREFIX="/opt/cortex", DESTDIR=stage)
     if done.returncode and any(words in done.stderr for words in NO_INDEX):
         pytest.skip("there is no package index to install from")
     assert done.returncode == 0, done.stderr
     assert not list(source.glob("build")) and not list(source.glob("*.egg-info"))
     prefix = (stage / "opt/cortex").rename(tmp_path / "elsewhere")
+    for path in (prefix, *prefix.rglob("*")):
+        # For everyone to read and nobody else to write, whatever the umask.
+        assert path.is_symlink() or path.stat().st_mode & 0o066 == 0o044, path
 
     assert {path.name for path in (prefix / "bin").iterdir()} == set(EXECUTABLES)
     for path, text in share.files().items():
@@ -62,11 +79,12 @@ def test_what_is_installed_runs_anywhere_and_goes_without_a_trace(source: Path, 
         first = (prefix / "bin" / name).read_bytes().split(b"\n")[0]
         assert os.access(first[2:].split(b" ")[0], os.X_OK) and str(prefix).encode() not in first
     env = environment(
-        PATH=f"{prefix}/bin{os.pathsep}{os.defpath}", CORTEX_MEMORY_ROOT=str(SAMPLE), PYTHONPATH="/nowhere"
+        PATH=f"{prefix}/bin{os.pathsep}{os.defpath}", CORTEX_MEMORY_ROOT=str(SAMPLE), **traps(tmp_path / "traps")
     )
     for script in ("cortex-scan | cortex-strip | cortex-rank loom | cortex-envelope search", "cortex --help"):
         ran = shell(script, env=env, cwd="/")
         assert (ran.returncode, ran.stderr) == (0, b""), script
+    assert not (tmp_path / "traps/taken").exists()
 
     (prefix / "bin/cortex-scan").unlink()
     (prefix / "bin/cortex-scan").write_text("somebody else's\n")

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cortex_tools.domain.numbers import js_number, round6
@@ -134,6 +134,7 @@ def same(one: float, other: float) -> bool:
         st.integers(-(10**9), 10**9).map(lambda n: (2 * n + 1) / 2e6),
     )
 )
+@example(-0.0078125)
 @settings(max_examples=800, deadline=None, database=None)
 def test_rounds_like_the_exact_fraction(value: float) -> None:
     for near in (value, math.nextafter(value, math.inf), math.nextafter(value, -math.inf)):

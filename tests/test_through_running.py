@@ -264,3 +264,10 @@ def test_an_output_that_is_full_is_said(records: bytes) -> None:
 def test_a_place_for_temporary_files_is_needed(records: bytes, tmp_path: Path) -> None:
     done = through(records, "cat", env=environment(TMPDIR=str(tmp_path / "nowhere")))
     refused(done, "internal_error", "TMPDIR")
+
+
+def test_a_filter_finds_a_standard_error_where_ours_is_closed(records: bytes) -> None:
+    """Else the first file that it opens would become its standard error."""
+    closed = "exec 2>&-; cortex-through sh -c 'echo complaint >&2 || exit 9; cat'"
+    done = shell(closed, input=records)
+    assert done.returncode == 0 and done.stdout

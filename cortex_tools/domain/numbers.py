@@ -36,9 +36,9 @@ def _shortest(value: float) -> tuple[str, int]:
 def round6(value: float) -> float:
     """`value` to 6 decimals, half away from zero on the exact binary value; -0 as 0."""
     # Only an odd multiple of 1/128 lies exactly between two such decimals: 2 * 10**6 = 2**7 * 5**6.
-    scaled_128 = value * 128.0
-    if abs(scaled_128) < 2.0**53 and scaled_128 % 2 == 1.0:
-        twice = int(abs(scaled_128)) * 15_625  # value * 10**6 * 2, an odd number
+    scaled_128 = abs(value) * 128.0  # without its sign: the remainder of a negative number is rounded
+    if scaled_128 < 2.0**53 and scaled_128 % 2 == 1.0:
+        twice = int(scaled_128) * 15_625  # value * 10**6 * 2, an odd number
         rounded = float(f"{(twice + 1) // 2}e-6")
         return -rounded if value < 0 else rounded
     return float(f"{value:.6f}") + 0.0

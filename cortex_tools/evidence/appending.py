@@ -12,6 +12,7 @@ from cortex_tools.contract.errors import CortexError
 from cortex_tools.evidence import reading
 from cortex_tools.evidence.layout import OBSERVABILITY
 from cortex_tools.evidence.reading import Missing, Unreadable
+from cortex_tools.files.durable import sync
 from cortex_tools.files.root import Root
 
 APPEND_FLAGS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -107,8 +108,8 @@ def _append(folder: int, name: str, row: bytes) -> None:
     try:
         descriptor = os.open(name, APPEND_FLAGS, dir_fd=folder)
     except FileNotFoundError:
-        descriptor = os.open(name, APPEND_FLAGS | os.O_CREAT, 0o644, dir_fd=folder)
-        os.fsync(folder)
+        descriptor = os.open(name, APPEND_FLAGS | os.O_CREAT, 0o600, dir_fd=folder)
+        sync(folder)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
@@ -117,6 +118,6 @@ def _append(folder: int, name: str, row: bytes) -> None:
             row = b"\n" + row
         if os.write(descriptor, row) != len(row):
             raise CannotAppend("the disk is full")
-        os.fsync(descriptor)
+        sync(descriptor)
     finally:
         os.close(descriptor)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from cortex_tools.files.durable import sync
+
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -14,7 +16,7 @@ def write_new(folder: int, name: str, data: bytes, mode: int = 0o644) -> None:
         os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     finally:
         os.unlink(temporary, dir_fd=folder)
-    os.fsync(folder)
+    sync(folder)
 
 
 def replace(folder: int, name: bytes, data: bytes) -> None:
@@ -25,7 +27,7 @@ def replace(folder: int, name: bytes, data: bytes) -> None:
     except OSError:
         os.unlink(temporary, dir_fd=folder)
         raise
-    os.fsync(folder)
+    sync(folder)
 
 
 def _write_temporary(folder: int, data: bytes, mode: int) -> str:
@@ -36,7 +38,7 @@ def _write_temporary(folder: int, data: bytes, mode: int) -> str:
         view = memoryview(data)
         while view:
             view = view[os.write(descriptor, view) :]
-        os.fsync(descriptor)
+        sync(descriptor)
     except OSError:
         os.unlink(name, dir_fd=folder)
         raise

@@ -24,7 +24,9 @@ def ensure_descriptors() -> None:
             os.fstat(descriptor)
         except OSError:
             opened = os.open(os.devnull, flags)
-            if opened != descriptor:
+            if opened == descriptor:
+                os.set_inheritable(descriptor, True)  # else a child would find it closed again
+            else:
                 os.dup2(opened, descriptor)
                 os.close(opened)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
+from cortex_tools.files.durable import sync
 from cortex_tools.governance.folders import Folder
 from cortex_tools.governance.refusal import Refusal, write_failed
 from cortex_tools.governance.store import PRIVATE_MODE, Store
@@ -33,7 +34,7 @@ def append(store: Store, folder: Folder, name: str, row: bytes) -> None:
     store.later(path, lambda: _take_back(store, path, descriptor, size, row), on_refusal=True)
     if store.operation("write", path, lambda: os.write(descriptor, row)) != len(row):
         raise write_failed(f"{path}: the disk took only part of a row")
-    store.operation("fsync", path, lambda: os.fsync(descriptor))
+    store.operation("fsync", path, lambda: sync(descriptor))
 
 
 def _take_back(store: Store, path: str, descriptor: int, size: int, row: bytes) -> None:

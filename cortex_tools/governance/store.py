@@ -17,6 +17,7 @@ import re
 import stat
 
 from cortex_tools.contract import limits
+from cortex_tools.files.durable import sync
 from cortex_tools.files.root import Root
 from cortex_tools.files.walk import identity
 from cortex_tools.governance.folders import File, Folder, failed
@@ -39,8 +40,9 @@ _NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # Dot-prefixed and not ending in .md, so that no reader takes one for a note, not even in the root.
 _TEMPORARY = re.compile(r"\..*\.cortex-[0-9a-f]{16}\.tmp", re.DOTALL)
 
-FOLDER_MODE = 0o777
-NOTE_MODE = 0o666
+# Of what is made new, before the umask: nobody but the owner may write, even where the umask would let them.
+FOLDER_MODE = 0o755
+NOTE_MODE = 0o644
 PRIVATE_MODE = 0o600
 
 
@@ -186,7 +188,7 @@ class Store:
         return self.operation("list", folder.path, lambda: os.listdir(folder.descriptor))
 
     def sync(self, folder: Folder) -> None:
-        self.operation("fsync", folder.path, lambda: os.fsync(folder.descriptor))
+        self.operation("fsync", folder.path, lambda: sync(folder.descriptor))
 
     def lock(self, folder: Folder) -> bool:
         """Take the folder's lock if it is free; it goes with the descriptor."""
@@ -254,7 +256,7 @@ class Store:
             self._write(descriptor, data, path)
             if exact:
                 self.operation("chmod", path, lambda: os.fchmod(descriptor, mode))
-            self.operation("fsync", path, lambda: os.fsync(descriptor))
+            self.operation("fsync", path, lambda: sync(descriptor))
         finally:
             self._close(descriptor)
         return temporary

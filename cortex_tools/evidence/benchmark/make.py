@@ -15,6 +15,7 @@ from cortex_tools.domain.timestamps import format_ms
 from cortex_tools.evidence import reading
 from cortex_tools.evidence.benchmark import labels
 from cortex_tools.evidence.reading import Unreadable
+from cortex_tools.files.durable import sync
 from cortex_tools.files.names import shown
 from cortex_tools.library import run_cortex
 
@@ -135,7 +136,7 @@ def taken_ids(path: str) -> set[str]:
 def append(path: str, line: bytes) -> None:
     """Add a label's line to the file, which is made where it is missing; raises invalid_input."""
     try:
-        descriptor = os.open(os.fsencode(path), _APPEND, 0o644)
+        descriptor = os.open(os.fsencode(path), _APPEND, 0o600)  # it holds queries
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "its name cannot be a path"
         raise invalid_input(f"{shown(path)} cannot be written: {reason}") from None
@@ -147,7 +148,7 @@ def append(path: str, line: bytes) -> None:
             raise invalid_input(f"{shown(path)} would have more than {limits.LABEL_FILE_BYTES} bytes; begin another")
         if os.write(descriptor, line) != len(line):
             raise invalid_input(f"{shown(path)} was not written whole: the disk is full; remove its last line")
-        os.fsync(descriptor)
+        sync(descriptor)
     except OSError as error:
         raise invalid_input(f"{shown(path)} cannot be written: {error.strerror}") from None
     finally:

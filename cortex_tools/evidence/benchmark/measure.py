@@ -142,6 +142,8 @@ def descendants() -> int:
     try:
         names = [name for name in os.listdir("/proc") if name.isdecimal()]
     except FileNotFoundError:
+        names = []
+    if str(os.getpid()) not in names:  # none of Linux's: BSD has no /proc, or an empty one, or another
         return _descendants_by_ps()
     for name in names:
         try:
