@@ -56,6 +56,14 @@ def clean_environment() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "CORTEX_"))}
 
 
+def corpus_of(folder: Path, size: str) -> Path:
+    """The corpus of that size below `folder`, made where it is missing."""
+    corpus = folder / size
+    if not corpus.exists():
+        subprocess.run([PYTHON, "-I", HERE / "make_corpus.py", corpus, size], check=True)
+    return corpus
+
+
 def first_id(corpus: Path) -> str:
     """Some ID that is valid whenever this runs: the first note without a validity window."""
     for path in sorted(corpus.rglob("*.md")):
@@ -73,9 +81,7 @@ def main() -> None:
     arguments = parser.parse_args()
     print(f"{'':10}{'size':>5}{'product s':>11}{'ratio':>8}{'goal':>7}{'MiB':>7}{'goal':>6}")
     for size in arguments.sizes.split(","):
-        corpus = arguments.folder / size
-        if not corpus.exists():
-            subprocess.run([PYTHON, "-I", HERE / "make_corpus.py", corpus, size], check=True)
+        corpus = corpus_of(arguments.folder, size)
         yardstick = [PYTHON, "-I", "-S", str(HERE / "yardstick.py"), str(corpus)]
         for name, words in COMMANDS.items():
             ids = [first_id(corpus)] if name in ("get", "export") else []
