@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import cortex_tools
 from cortex_tools.contract.errors import CortexError
 from cortex_tools.domain.jsonl import parse_row
 from cortex_tools.domain.records import Record
@@ -341,3 +345,20 @@ def test_provenance_is_the_file_without_the_line(tmp_path: Path) -> None:
     provenance = [item["provenance"] for item in envelope["data"]["items"]]
     b = {"source": "canonical", "session": "s", "path": "KNOWLEDGE/Log/a.jsonl"}
     assert provenance == [b, {**b, "session": None}, b]
+
+
+PACKAGE = Path(cortex_tools.__file__).parents[1]
+BROKEN = ('"', "{", '"a', '{"a', "[", '{"a":1,}', '{"a":"\\x"}', "", "nul", '{"a":1}x', '{"a":NaN}', "[" * 100_000)
+
+
+@pytest.mark.parametrize("text", BROKEN, ids=lambda text: text[:9])
+def test_broken_json_is_named_as_such_where_the_package_json_was_never_imported(text: str) -> None:
+    program = (
+        "import sys\n"
+        "from cortex_tools.domain.jsontext import json_value\n"
+        "assert 'json' not in sys.modules\n"
+        "try: json_value(sys.argv[1])\n"
+        "except (ValueError, RecursionError): sys.exit(7)\n"
+    )
+    command = [sys.executable, "-S", "-c", program, text]
+    assert subprocess.run(command, env=os.environ | {"PYTHONPATH": str(PACKAGE)}, check=False).returncode == 7

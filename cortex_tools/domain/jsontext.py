@@ -50,12 +50,22 @@ def json_value(text: str) -> Any:
     """
     text = text.strip(_BLANKS)
     try:
-        value, end = _scan(text, 0)
+        value, end = _scanned(text)
     except StopIteration:
         raise ValueError("no JSON value") from None
     if end != len(text):
         raise ValueError("text after the JSON value")
     return value
+
+
+def _scanned(text: str) -> tuple[Any, int]:
+    try:
+        return _scan(text, 0)
+    except SystemError:
+        # The scanner finds the class of its error in json.decoder, and fails to fail before that is imported.
+        import json.decoder  # noqa: F401
+
+        return _scan(text, 0)
 
 
 def json_text(value: Any) -> str:
