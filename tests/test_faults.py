@@ -318,10 +318,6 @@ def drive(large: Path, tmp_path: Path) -> Iterator[Callable[..., Driver]]:
 def test_a_killed_worker_is_an_integrity_error(command: str, drive: Callable[..., Driver]) -> None:
     driver = drive(command, STOP_WORKER)
     worker = driver.worker()
-    if command == "rebuild":  # the first pass goes well, the second does not
-        until(lambda: stopped(worker), "the stop")
-        os.kill(worker, signal.SIGCONT)
-        worker = driver.worker(besides=worker)
     until(lambda: stopped(worker), "the stop")
     os.kill(worker, signal.SIGKILL)
     done = driver.end()
