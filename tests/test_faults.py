@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import BIN, SAMPLE, environment, failure, note, row, run, shell, write_corpus
-from tests.test_executables import ALL, ENVELOPES, READERS, Streams, command_line, refused, streams_of
+from tests.test_executables import ALL, ENVELOPES, READ_SIDE, READERS, Streams, command_line, refused, streams_of
 
 PATIENCE = 30  # seconds until a test calls something a hang
 LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
@@ -511,7 +511,7 @@ def test_closed_descriptors_hang_nothing_and_write_nowhere(name: str, two_notes:
             assert 2 in closed or done.stderr.decode().splitlines()[-1].startswith(
                 f"{name}: standard output cannot be written: "
             )
-        elif 0 in closed and name in READERS:  # nobody feeds it: as an empty stream
+        elif 0 in closed and READ_SIDE[name][1]:  # nobody feeds it: as an empty stream
             assert done.returncode == 4 and (2 in closed or name in ENVELOPES or done.stderr.count(b"\n") == 1)
         else:
             assert (done.returncode, done.stderr) == (0, b"") and done.stdout
