@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import signal
+import sys
 import sysconfig
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,17 @@ from tests.support import BIN, PACKAGE, SAMPLE
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(_number) == signal.SIG_IGN:
         signal.signal(_number, _handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """On macOS names are UTF-8, or there is no such file: what such names do cannot be tested there."""
+    try:
+        return (yield)
+    except OSError as error:
+        if sys.platform != "darwin" or error.errno != errno.EILSEQ:
+            raise
+        pytest.skip("a name that is not UTF-8 cannot be had here")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import cortex_tools
 from cortex_tools.contract.options import EXECUTABLES
 
@@ -18,6 +20,8 @@ PACKAGE = Path(cortex_tools.__file__).parent
 SAMPLE = PACKAGE / "sample"
 SCHEMAS = PACKAGE / "schemas"
 SOURCE = Path(__file__).resolve().parent.parent  # the project; the package that is tested may lie elsewhere
+
+NEEDS_DEV_FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
 
 # What pip says where there is no index to ask.
 NO_INDEX = ("No matching distribution", "Connection", "connection", "Temporary failure", "timed out")

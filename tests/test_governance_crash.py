@@ -38,6 +38,7 @@ from tests.governed import (
     tree,
     write,
 )
+from tests.support import BIN, NEEDS_DEV_FULL, environment
 
 NOTE = "KNOWLEDGE/Ideas/loom-tension.md"
 HOT = "PRINCIPAL_MEMORY.md"
@@ -309,9 +310,8 @@ def test_a_write_cut_short_by_the_system(size: int, tmp_path: Path) -> None:
         assert result["code"] == "EWRITE_FAILED" and tree(root) == {}
 
 
+@NEEDS_DEV_FULL
 def test_an_answer_that_cannot_be_printed_is_no_refusal(tmp_path: Path) -> None:
-    from tests.support import BIN, environment
-
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
             [

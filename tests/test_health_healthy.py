@@ -14,7 +14,7 @@ import pytest
 
 from cortex_tools.domain.timestamps import parse_ms
 from cortex_tools.evidence import findings, layout, report
-from tests.support import BIN, SCHEMAS, environment, note, row, run, write_corpus
+from tests.support import BIN, NEEDS_DEV_FULL, SCHEMAS, environment, note, row, run, write_corpus
 
 NOW = "2026-03-10T12:00:00.000Z"
 NOW_MS = parse_ms(NOW) or 0
@@ -256,6 +256,7 @@ def test_a_missing_root_is_no_verdict(tmp_path: Path) -> None:
     assert b"gone is missing" in done.stderr
 
 
+@NEEDS_DEV_FULL
 def test_an_output_that_cannot_be_written_is_no_verdict(tmp_path: Path) -> None:
     healthy(tmp_path)
     with open("/dev/full", "wb") as full:

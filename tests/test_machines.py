@@ -333,7 +333,7 @@ def test_closed_descriptors(root: Path) -> None:
         assert (done.returncode, done.stdout) == (0, expected), closed
     done = shell(f"cortex-scan --memory-root {root} <&- | cortex-strip 2>&- | cortex-envelope status")
     assert (done.returncode, done.stdout) == (0, expected)
-    for closed in (">&-", "<&- >&-", ">/dev/full"):
+    for closed in (">&-", "<&- >&-", *([">/dev/full"] if os.path.exists("/dev/full") else [])):
         done = shell(f"{status} {closed}")
         assert done.returncode == 1 and done.stderr.count(b"\n") == 1 and b"standard output" in done.stderr
     assert shell(f"{status} >&- 2>&-").returncode == 1

@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from cortex_tools.contract.options import EXECUTABLES
-from cortex_tools.files import durable
+from cortex_tools.evidence import reading
+from cortex_tools.files import durable, walk
 from cortex_tools.governance import add
+from cortex_tools.governance.folders import failed
 from tests.support import BIN, PACKAGE, SAMPLE, SOURCE, environment, note, run, shell, write_corpus
 
 PAGE = (SOURCE / "docs/security.md").read_text(encoding="utf-8")
@@ -261,6 +263,20 @@ def test_a_link_in_the_root_reads_nothing_outside(where: str, tmp_path: Path) ->
     for command in (["search", "outside"], ["get", "secret"], ["rebuild", "--from-canonical"]):
         done = run("cortex", *command, "--memory-root", root)
         assert done.returncode == 4 and b"symbolic link" in done.stdout and b"outside words" not in done.stdout
+
+
+@pytest.mark.parametrize("code", [errno.ELOOP, errno.ENOTDIR, errno.EMLINK], ids=errno.errorcode.get)
+def test_a_link_is_one_by_whatever_number_a_system_says_it(code: int, tmp_path: Path) -> None:
+    """FreeBSD has EMLINK where the others have ELOOP."""
+    error = OSError(code, "words")
+    assert walk.unreadable("KNOWLEDGE/a.md", error).changed
+    assert "writes follow no link" in failed("KNOWLEDGE/a.md", error).message
+    (tmp_path / "a").symlink_to("b")
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        assert str(reading._fault(error, folder, "a")) == "is a symbolic link"
+    finally:
+        os.close(folder)
 
 
 # The page itself.

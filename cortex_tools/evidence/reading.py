@@ -7,6 +7,8 @@ import json
 import os
 import stat
 
+from cortex_tools.files.walk import NO_FILE, NO_FOLDER
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,13 +93,13 @@ def _fault(error: OSError, parent: int, name: str) -> Missing | Unreadable:
     """What an open that failed tells; `parent` is still good where the caller's `finally` has not run yet."""
     if error.errno == errno.ENOENT:
         return Missing(name)
-    if error.errno in (errno.ELOOP, errno.ENOTDIR):
+    if error.errno in NO_FOLDER:
         try:
             linked = stat.S_ISLNK(os.stat(os.fsencode(name), dir_fd=parent, follow_symlinks=False).st_mode)
         except OSError:
             linked = False
         return Unreadable("is a symbolic link" if linked else "is no folder")
-    if error.errno == errno.ENXIO:
+    if error.errno in NO_FILE:
         return Unreadable("is no regular file")
     return Unreadable(f"cannot be read: {error.strerror}")
 

@@ -17,7 +17,11 @@ FORMATS = {".md": "markdown", ".jsonl": "jsonl"}
 HOT_SUFFIX = "_MEMORY.md"
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
-_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
+# What opening a link without following it gives: ENOTDIR where a folder is wanted, ELOOP, and EMLINK on FreeBSD.
+NO_FOLDER = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK)
+# What opening a socket gives, or a device that nobody serves; EOPNOTSUPP on macOS and BSD.
+NO_FILE = (errno.ENXIO, errno.EOPNOTSUPP)
+_GONE = (errno.ENOENT, *NO_FOLDER, *NO_FILE)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 
 from cortex_tools.files.names import shown_path
-from cortex_tools.files.walk import Identity, identity
+from cortex_tools.files.walk import NO_FOLDER, Identity, identity
 from cortex_tools.governance.refusal import Refusal, write_failed
 
 
@@ -49,6 +48,6 @@ class File:
 def failed(path: str, error: OSError) -> Refusal:
     """EWRITE_FAILED in the words of an operating system error."""
     what = shown_path(os.fsencode(path)) or "the memory root"
-    if error.errno == errno.ELOOP or (error.errno == errno.ENOTDIR):
+    if error.errno in NO_FOLDER:
         return write_failed(f"{what} is a symbolic link, or no folder where one belongs; writes follow no link")
     return write_failed(f"{what}: {error.strerror}; nothing was written")
