@@ -43,3 +43,13 @@ def _installed() -> None:
 def sample(tmp_path: Path) -> Path:
     """A copy of the sample corpus that a test may change."""
     return Path(shutil.copytree(SAMPLE, tmp_path / "sample"))
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to run the documents' examples in: the sample corpus lies where a checkout has it."""
+    (tmp_path / "cortex_tools").mkdir()
+    shutil.copytree(SAMPLE, tmp_path / "cortex_tools" / "sample")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CORTEX_MEMORY_ROOT", "cortex_tools/sample")
+    return tmp_path

@@ -7,6 +7,7 @@ Conventions of README.md and docs/*.md:
   it writes to standard output; `…` in a line stands for any text.  Every command must exit with 0 (one that is to
   fail shows its status with echo); where no output is shown, that is all.  Commands that need jq are left
   out where there is none.
+  docs/cookbook.md is stricter: tests/test_cookbook.py.
 - A fence tagged `python` is run, as a doctest where it holds `>>>`.
 - The fence tagged `jsonl` in docs/streams.md holds one line of each kind.
 """
@@ -27,39 +28,19 @@ from cortex_tools.contract import limits, options
 from cortex_tools.contract.options import COMMANDS, EXECUTABLES, Command
 from cortex_tools.manual import help as manual
 from cortex_tools.streams import lines
-from tests.support import PACKAGE, SAMPLE, environment, run, shell
+from tests.documents import DOCS, FENCE, Fence, commands, fences, matches, names_program, session
+from tests.support import PACKAGE, SOURCE, run
 
-HERE = Path(__file__).resolve().parent.parent
-DOCS = [HERE / "README.md", *sorted((HERE / "docs").glob("*.md"))]
+HERE = SOURCE
+PLAIN = [document for document in DOCS if document.name != "cookbook.md"]
 SUBCOMMANDS: dict[str, Command] = getattr(options, "SUBCOMMANDS", {})
 EVERYWHERE = {"--help", "--version"}
 COMMON = {"--memory-root", "--adapter"}
 # Options of programs that are not ours, where a document shows how to use them together.
-FOREIGN: set[str] = {"--pipe", "--recstart"}
+FOREIGN: set[str] = {"--pipe", "--recstart", "--arg", "--ijsonl", "--otsv", "--nl", "--pk", "--silent", "--csv"}
 
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-_MARK = "\x01"
-
-
-class Fence:
-    """A fenced block: its tag, its text and where it stands."""
-
-    def __init__(self, document: Path, tag: str, text: str, line: int) -> None:
-        self.tag = tag
-        self.text = text
-        self.name = f"{document.name}:{line}"
-
-
-def fences(*tags: str) -> list[Fence]:
-    found = []
-    for document in DOCS:
-        text = document.read_text(encoding="utf-8")
-        for match in _FENCE.finditer(text):
-            if match[1] in tags:
-                found.append(Fence(document, match[1], match[2], text.count("\n", 0, match.start()) + 1))
-    return found
 
 
 def table(document: str, heading: str) -> list[list[str]]:
@@ -71,43 +52,12 @@ def table(document: str, heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rows[0].splitlines()[2:]]
 
 
-def commands(block: str) -> list[tuple[str, list[str]]]:
-    """The commands of a console block, each with the lines that it shows."""
-    found: list[tuple[str, list[str]]] = []
-    for line in block.splitlines():
-        if line.startswith("$ "):
-            found.append((line[2:], []))
-        else:
-            assert found, f"a console block begins with a command, not with {line!r}"
-            found[-1][1].append(line)
-    return found
-
-
-def matches(shown: str, line: str) -> bool:
-    return re.fullmatch(".*".join(map(re.escape, shown.split("…"))), line) is not None
-
-
-@pytest.fixture
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to run examples in: the sample corpus lies where a checkout has it."""
-    (tmp_path / "cortex_tools").mkdir()
-    shutil.copytree(SAMPLE, tmp_path / "cortex_tools" / "sample")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CORTEX_MEMORY_ROOT", "cortex_tools/sample")
-    return tmp_path
-
-
-@pytest.mark.parametrize("block", fences("console"), ids=lambda block: block.name)
+@pytest.mark.parametrize("block", fences(PLAIN, "console"), ids=lambda block: block.name)
 def test_console_blocks_show_what_happens(block: Fence, workplace: Path) -> None:
-    listed = [one for one in commands(block.text) if shutil.which("jq") or not re.search(r"\bjq\b", one[0])]
+    listed = [one for one in commands(block.text) if shutil.which("jq") or not names_program("jq", one[0])]
     if not listed:
         pytest.skip("jq is not installed")
-    script = "".join(f"{command}\nprintf '\\n{_MARK}%d\\n' $?\n" for command, _ in listed)
-    done = shell(script, env=environment(CORTEX_MEMORY_ROOT="cortex_tools/sample"), cwd=workplace)
-    results = re.findall(rf"(.*?)\n{_MARK}(\d+)\n", done.stdout.decode(), re.DOTALL)
-    assert len(results) == len(listed), done
-    for (command, shown), (output, status) in zip(listed, results, strict=True):
-        assert status == "0", f"{command}: {output}{done.stderr.decode()}"
+    for (command, shown), output in zip(listed, session([one[0] for one in listed], workplace), strict=True):
         if shown:
             written = output.splitlines()
             assert len(written) == len(shown), f"{command}: {output}"
@@ -115,7 +65,7 @@ def test_console_blocks_show_what_happens(block: Fence, workplace: Path) -> None
                 assert matches(expected, line), f"{command}\nshown:   {expected}\nwritten: {line}"
 
 
-@pytest.mark.parametrize("block", fences("python"), ids=lambda block: block.name)
+@pytest.mark.parametrize("block", fences(DOCS, "python"), ids=lambda block: block.name)
 def test_python_blocks_run(block: Fence, workplace: Path) -> None:
     if ">>>" not in block.text:
         exec(compile(block.text, block.name, "exec"), {})
@@ -128,7 +78,7 @@ def test_python_blocks_run(block: Fence, workplace: Path) -> None:
 
 
 def test_the_stream_lines_shown_are_lines_of_every_kind() -> None:
-    (block,) = (fence for fence in fences("jsonl") if fence.name.startswith("streams.md"))
+    (block,) = (fence for fence in fences(DOCS, "jsonl") if fence.name.startswith("streams.md"))
     shown = [lines.decode(line.encode(), "the example") for line in block.text.splitlines()]
     assert {item.kind for item in shown} == {kind.kind for kind in typing.get_args(lines.Item)}
     rows = table("streams.md", "## Lines")
@@ -148,7 +98,7 @@ def test_every_executable_and_command_is_documented() -> None:
 def test_relative_links_lead_somewhere() -> None:
     dead = []
     for document in DOCS:
-        for target in _LINK.findall(_FENCE.sub("", document.read_text(encoding="utf-8"))):
+        for target in _LINK.findall(FENCE.sub("", document.read_text(encoding="utf-8"))):
             path, _, anchor = target.partition("#")
             if "://" in target:
                 continue
