@@ -37,7 +37,7 @@ SUBCOMMANDS: dict[str, Command] = getattr(options, "SUBCOMMANDS", {})
 EVERYWHERE = {"--help", "--version"}
 COMMON = {"--memory-root", "--adapter"}
 # Options of programs that are not ours, where a document shows how to use them together.
-FOREIGN: set[str] = {"--pipe", "--recstart", "--arg", "--ijsonl", "--otsv", "--nl", "--pk", "--silent", "--csv"}
+FOREIGN: set[str] = {"--pipe", "--recstart", "--arg", "--ijsonl", "--otsv", "--nl", "--pk", "--silent"}
 
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
