@@ -245,12 +245,12 @@ class Driver:
         self.pid = self.process.pid
         self.workers: list[int] = []
 
-    def worker(self, *, besides: int = 0) -> int:
-        """The ID of a worker, once there is one (other than `besides`)."""
+    def worker(self) -> int:
+        """The ID of a worker, once there is one."""
         found: list[int] = []
 
         def look() -> bool:
-            found[:] = [pid for pid, (_, parent, _) in processes() if parent == self.pid and pid != besides]
+            found[:] = [pid for pid, (_, parent, _) in processes() if parent == self.pid]
             return bool(found)
 
         until(look, "a worker")
