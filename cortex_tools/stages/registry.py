@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from cortex_tools.contract.grammar import Arguments
 from cortex_tools.stages.base import Stage
 
@@ -21,5 +19,6 @@ MODULES = {
 
 def build(name: str, arguments: Arguments, now_ms: int) -> Stage:
     """The stage `name` with its arguments judged; raises invalid_input for a bad one."""
-    stage: Stage = import_module(f"cortex_tools.stages.{MODULES[name]}").build(arguments, now_ms)
+    # Not importlib.import_module: half a millisecond, for importing importlib.
+    stage: Stage = __import__(f"cortex_tools.stages.{MODULES[name]}", fromlist=["build"]).build(arguments, now_ms)
     return stage
