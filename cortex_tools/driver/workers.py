@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from cortex_tools.driver.run import Layout, measure_here
-from cortex_tools.files.processes import Worker, available_cores, split, while_alive
+from cortex_tools.files.processes import Worker, available_cores, close_all, split, while_alive
 from cortex_tools.files.root import Root
 from cortex_tools.files.stdio import STDERR
 from cortex_tools.files.walk import NoteFile
@@ -53,8 +53,7 @@ class Spread(Layout):
                 for stage, partial in zip(chain, worker.result(), strict=True):
                     stage.absorb(partial)
         finally:
-            for worker in workers:
-                worker.close()
+            close_all(workers)
 
     def passes(self, number: int, one_pass: Callable[[Layout], Digests]) -> list[Digests]:
         """All passes at once where there are cores for it: nothing then waits for the hashing of one at its end."""
@@ -69,8 +68,7 @@ class Spread(Layout):
             first = one_pass(Spread(cores, self._parent))
             return [first, *(worker.result() for worker in workers)]
         finally:
-            for worker in workers:
-                worker.close()
+            close_all(workers)
 
     def _measure_here(self, root: Root, files: list[NoteFile], chain: list[Stage]) -> None:
         """This process's own part; on a terminal it shows how far that is, and so about how far all are."""

@@ -66,9 +66,9 @@ class NoteReader:
         descriptor = os.dup(self._root)
         try:
             for name in folder.split("/") if folder else ():
-                below = os.open(name.encode(), _FOLDER_FLAGS, dir_fd=descriptor)
-                os.close(descriptor)
-                descriptor = below
+                above = descriptor
+                descriptor = os.open(name.encode(), _FOLDER_FLAGS, dir_fd=above)
+                os.close(above)
         except OSError:
             os.close(descriptor)
             raise

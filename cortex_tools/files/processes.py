@@ -46,11 +46,14 @@ class Worker:
 
     def __init__(self, work: Callable[[], Any], what: str) -> None:
         self._what = what
-        self._pipe, write_end = os.pipe()
-        self._pid = os.fork()
+        self._pid = 0
+        try:
+            self._pipe, write_end = os.pipe()
+            self._pid = os.fork()
+        except OSError as error:
+            raise CortexError("internal_error", f"no process can be started to read {what}: {error.strerror}") from None
         if self._pid == 0:
-            os.close(self._pipe)  # else a worker whose parent is killed would wait for itself to read
-            _work(work, write_end)
+            _work(work, self._pipe, write_end)
         os.close(write_end)
 
     def result(self) -> Any:
@@ -66,9 +69,23 @@ class Worker:
 
     def close(self) -> None:
         """Leave nothing behind: a worker whose share no longer matters is ended at once."""
-        os.close(self._pipe)
-        os.kill(self._pid, 9)  # SIGKILL; the signal module costs two milliseconds to import
+        try:
+            os.kill(self._pid, 9)  # SIGKILL; the signal module costs two milliseconds to import
+        finally:
+            os.close(self._pipe)  # which ends it, too, as soon as it writes
         os.waitpid(self._pid, 0)
+
+
+def close_all(workers: list[Worker]) -> None:
+    """Close every worker, also where closing one fails; then raise that failure."""
+    failed: Exception | None = None
+    for worker in workers:
+        try:
+            worker.close()
+        except OSError as error:
+            failed = failed or error
+    if failed is not None:
+        raise failed
 
 
 def while_alive(files: Iterable[NoteFile], parent: int) -> Iterator[NoteFile]:
@@ -79,12 +96,14 @@ def while_alive(files: Iterable[NoteFile], parent: int) -> Iterator[NoteFile]:
         yield file
 
 
-def _work(work: Callable[[], Any], write_end: int) -> NoReturn:
+def _work(work: Callable[[], Any], read_end: int, write_end: int) -> NoReturn:
     """Answer, and leave without any of the parent's clean-up.
 
-    Should the answer not get through, the end that it lacks tells the parent.
+    Should the answer not get through, the end that it lacks tells the parent.  Nothing that fails here may
+    reach the parent's code, which would answer a second time.
     """
     try:
+        os.close(read_end)  # else a worker whose parent is killed would wait for itself to read
         view = memoryview(marshal.dumps(_outcome(work)) + _END)
         while view:
             view = view[os.write(write_end, view) :]

@@ -59,9 +59,12 @@ class Spool:
         self.close()  # wherever a failure left it
 
     def close(self) -> None:
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            try:
+                os.close(descriptor)
+            except OSError:
+                pass  # what was wanted of it has been read by now, and nothing else keeps it
 
 
 def _open_unlinked() -> int:

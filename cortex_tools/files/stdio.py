@@ -22,7 +22,9 @@ def ensure_descriptors() -> None:
     for descriptor, flags in ((STDIN, os.O_RDONLY), (STDOUT, os.O_RDONLY), (STDERR, os.O_WRONLY)):
         try:
             os.fstat(descriptor)
-        except OSError:
+        except OSError as error:
+            if error.errno != 9:  # EBADF; anything else is the trouble of a descriptor that is open
+                continue
             opened = os.open(os.devnull, flags)
             if opened == descriptor:
                 os.set_inheritable(descriptor, True)  # else a child would find it closed again

@@ -10,7 +10,7 @@ from cortex_tools.contract.grammar import Arguments
 from cortex_tools.contract.options import EXECUTABLES
 from cortex_tools.domain import values
 from cortex_tools.files.names import shown
-from cortex_tools.files.processes import Worker, split, while_alive
+from cortex_tools.files.processes import Worker, close_all, split, while_alive
 from cortex_tools.files.reading import read_records
 from cortex_tools.files.root import Root, pin_root
 from cortex_tools.files.spool import Spool
@@ -102,8 +102,7 @@ def _write_with_jobs(
             for place in places:
                 writer.write_line(spool.read(*place))
     finally:
-        for worker in workers:
-            worker.close()
+        close_all(workers)
         if watched:
             from cortex_tools.files.progress import erase
 
