@@ -63,7 +63,10 @@ def only(folder: Path, pattern: str) -> Path:
 
 @pytest.fixture(scope="session")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return source_copy(tmp_path_factory.mktemp("sources") / "tree", tests=True)
+    copy = source_copy(tmp_path_factory.mktemp("sources") / "tree", tests=True)
+    for path in tree(copy).values():
+        path.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)  # whatever the umask of the checkout was
+    return copy
 
 
 @pytest.fixture(scope="session")

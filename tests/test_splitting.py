@@ -231,7 +231,7 @@ def test_more_jobs_than_files(number: int, tmp_path: Path) -> None:
     ("files", "says"),
     [
         ({"c.md": note("c", created="never"), "y.md": note("y", created="never")}, b"c.md"),
-        ({"c.md": note("same"), "y.md": note("same")}, b"again in"),
+        ({"c.md": note("same"), "y.md": note("same")}, b"stands in c.md already"),
         ({"y.jsonl": row("y") + "{\n"}, b"y.jsonl:2"),
     ],
     ids=["bad notes", "duplicates", "bad row"],
