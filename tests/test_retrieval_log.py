@@ -108,6 +108,16 @@ def test_beside_flat_notes_nothing_is_written_and_it_is_said(tmp_path: Path) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["flat.md"]
 
 
+@pytest.mark.parametrize("tool", [("cortex-health",), ("cortex-log-retrieval", "search", "loom")])
+def test_a_note_below_observability_alone_stays_in_the_corpus(tmp_path: Path, tool: tuple[str, ...]) -> None:
+    write_corpus(tmp_path, {"OBSERVABILITY/f.md": note("f", "loom")})
+    before = envelope(run("cortex", "status", "--memory-root", tmp_path))
+    run(*tool, "--memory-root", tmp_path, env=environment(CORTEX_HEALTH_NO_WRITE=None))
+    assert envelope(run("cortex", "status", "--memory-root", tmp_path)) == before
+    assert before["data"]["canonical"]["records"] == 1
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")] == ["OBSERVABILITY", "OBSERVABILITY/f.md"]
+
+
 def test_notes_below_memory_knowledge_are_not_disturbed(tmp_path: Path) -> None:
     write_corpus(tmp_path, {"MEMORY/KNOWLEDGE/a.md": note("a")})
     assert log(tmp_path, "loom").stderr == b"" and len(rows(tmp_path)) == 1

@@ -82,9 +82,10 @@ def settle_corpus(root: Root) -> None:
 
 def _holds_notes(root: Root) -> bool:
     from cortex_tools.files.walk import walk  # only a root without KNOWLEDGE is walked
+    from cortex_tools.governance.corpus import is_bookkeeping
 
     try:
-        return any(not file.path.startswith(OBSERVABILITY + "/") for file in walk(root))
+        return any(not is_bookkeeping(file.path) for file in walk(root))
     except CortexError:
         return True  # what cannot be listed may hold notes
 

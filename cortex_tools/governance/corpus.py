@@ -29,6 +29,11 @@ _LEAST_ROW = len('{"id":"x","type":"x","title":"x","created":"2000-01-01","updat
 _TRIES = 20
 
 
+def is_bookkeeping(path: str) -> bool:
+    """Whether a file that the walk of a root without KNOWLEDGE lists is none of the operator's notes."""
+    return _BOOKKEEPING.fullmatch(path) is not None
+
+
 def settle(store: Store, root: Root, base: Folder) -> None:
     """See to it that there is a KNOWLEDGE folder; raises EWRITE_FAILED where making one would hide notes."""
     try:
@@ -41,7 +46,7 @@ def settle(store: Store, root: Root, base: Folder) -> None:
         return
     if _has_nested_knowledge(store, base):
         raise _elsewhere("MEMORY/KNOWLEDGE")
-    if any(not _BOOKKEEPING.fullmatch(file.path) for file in _list(root)):
+    if any(not is_bookkeeping(file.path) for file in _list(root)):
         raise _elsewhere("the root itself")
     # Undone last of all: should another writer have begun its logs meanwhile, KNOWLEDGE must be there.
     store.later(KNOWLEDGE, lambda: _restore(store, base), on_refusal=True)
