@@ -135,6 +135,36 @@ def test_a_file_is_only_added_to_when_it_is_sound(root: Path, tmp_path: Path) ->
     refused(make(root, "loom", "--expect", "n1", "--labels", tmp_path / "gone/labels.jsonl"), "cannot be written")
 
 
+@pytest.mark.parametrize(
+    ("notes", "labels", "note_too"),
+    [
+        ("", "BENCHMARKS/l.jsonl", True),
+        ("", "l.jsonl", True),
+        ("", "_l.jsonl", False),
+        ("", ".b/l.jsonl", False),
+        ("", "l.txt", False),
+        ("", "../l.jsonl", False),
+        ("KNOWLEDGE/", "BENCHMARKS/l.jsonl", False),
+        ("KNOWLEDGE/", "KNOWLEDGE/l.jsonl", True),
+        ("KNOWLEDGE/", "L_MEMORY.md", True),
+        ("MEMORY/KNOWLEDGE/", "l.jsonl", False),
+        ("MEMORY/KNOWLEDGE/", "MEMORY/KNOWLEDGE/b/l.jsonl", True),
+    ],
+)
+def test_no_file_of_labels_becomes_a_note(tmp_path: Path, notes: str, labels: str, note_too: bool) -> None:
+    root = write_corpus(tmp_path / "root", {f"{notes}n1.md": note("n1", "loom")})
+    (root / labels).parent.mkdir(exist_ok=True)
+    (tmp_path / "link").symlink_to(root)
+    for way in (root, tmp_path / "link"):
+        done = make(root, "loom", "--expect", "n1", "--labels", way / labels)
+        if note_too:
+            refused(done, "move the notes into it")
+        else:
+            assert done.returncode == 0, done
+    assert (root / labels).exists() is not note_too
+    assert run("cortex", "status", "--memory-root", root).returncode == 0
+
+
 def test_values_after_an_option_are_spread() -> None:
     given = ["q", "--expect", "a", "b", "--id", "x", "--false", "c", "--expect", "d"]
     assert spread(given, ("--expect", "--false")) == [

@@ -66,6 +66,25 @@ def walk(root: Root, report: Report = refuse) -> list[NoteFile]:
     return _Walk(root, report).run()
 
 
+def would_list(root: Root, path: str) -> bool:
+    """Whether the walk would list a file made at `path`, which is relative to the root."""
+    folder, _, name = path.rpartition("/")
+    if not path.endswith(tuple(FORMATS)):
+        return False
+    for corpus in ("KNOWLEDGE", "MEMORY/KNOWLEDGE"):
+        try:
+            os.stat(corpus, dir_fd=root.descriptor, follow_symlinks=False)
+        except OSError:
+            continue
+        if corpus == "KNOWLEDGE" and not folder and name.endswith(HOT_SUFFIX):
+            return True
+        if not path.startswith(corpus + "/"):
+            return False
+        path = path[len(corpus) + 1 :]
+        break
+    return not any(part.startswith(("_", ".")) for part in path.split("/"))
+
+
 class _Walk:
     def __init__(self, root: Root, report: Report) -> None:
         self._root = root

@@ -111,6 +111,7 @@ def _label(argv: list[str]) -> int:
     if path is None:
         write_all(line)
     else:
+        make.check_place(path, arguments.text("--memory-root"))
         make.append(path, line)
         say(f"{NAME} label: one label added to {path}")
     return 0

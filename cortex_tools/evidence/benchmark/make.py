@@ -17,6 +17,8 @@ from cortex_tools.evidence.benchmark import labels
 from cortex_tools.evidence.reading import Unreadable
 from cortex_tools.files.durable import sync
 from cortex_tools.files.names import shown
+from cortex_tools.files.root import pin_root, requested_root
+from cortex_tools.files.walk import would_list
 from cortex_tools.library import run_cortex
 
 TYPE_CHECKING = False
@@ -131,6 +133,23 @@ def taken_ids(path: str) -> set[str]:
     except Unreadable as error:
         raise invalid_input(f"{shown(path)} {error}") from None
     return {label.id for _, label in labels.read(path).rows}
+
+
+def check_place(path: str, asked: str | None) -> None:
+    """Raise invalid_input where the corpus of the root that was searched takes, or would take, the file for a note."""
+    root = pin_root(requested_root(None, asked))
+    try:
+        folder, name = os.path.split(os.fsencode(path))
+        below = os.path.relpath(os.path.join(os.path.realpath(folder), name), root.path)
+        if below.split(b"/")[0] != b".." and would_list(root, os.fsdecode(below)):
+            raise invalid_input(
+                f"{shown(path)} would count as a note and spoil the corpus; give a file outside the memory root, "
+                "or make a folder KNOWLEDGE in the root, move the notes into it and give a file beside it"
+            )
+    except (OSError, ValueError):
+        pass  # it cannot be written either, and that is said in its turn
+    finally:
+        root.close()
 
 
 def append(path: str, line: bytes) -> None:
