@@ -480,6 +480,28 @@ def test_a_rebuild_cut_at_any_line_is_no_rebuild(odd: Streams) -> None:
     failure(three, 4, "integrity_error")
 
 
+@pytest.mark.parametrize("options", [[], ["--unsealed"]])
+def test_a_rebuild_over_different_roots_is_no_rebuild(tmp_path: Path, options: list[str]) -> None:
+    roots = [write_corpus(tmp_path / name, {"a.md": note("a")}) for name in ("one", "other")]
+    one_digest, other = (one(["cortex-digest"], streams_of(root).records) for root in roots)
+    argv = ["cortex-envelope", "rebuild", *options]
+    same, different = batch([(argv, one_digest + one_digest), (argv, one_digest + other)])
+    assert json.loads(same.stdout)["data"]["equivalent"] is True
+    failure(different, 4, "integrity_error", "different memory roots")
+
+
+def test_more_parts_than_a_corpus_may_have_files_are_refused() -> None:
+    def stream(parts: int) -> bytes:
+        head = {"kind": "corpus", "root": "/r", "listing": "0" * 16, "part": 1, "parts": parts, "files": 0, "bytes": 0}
+        heads = [{**head, "part": part} for part in range(1, 10_001)]
+        return b"".join(sealed([json.dumps(value, separators=(",", ":")).encode() + b"\n"]) for value in heads)
+
+    argv = ["cortex-envelope", "status"]
+    most, more = batch([(argv, stream(10_000)), (argv, stream(20_000))])
+    assert most.returncode == 0, most
+    failure(more, 4, "integrity_error", "line 1 ")
+
+
 @pytest.mark.parametrize(
     "foreign",
     [

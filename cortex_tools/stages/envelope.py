@@ -217,12 +217,17 @@ class _Rebuild(_Answer):
 
     def __init__(self) -> None:
         self._digests: list[Digest] = []
+        self._head: Corpus | None = None
 
     def take(self, item: Item) -> None:
         if isinstance(item, Digest) and len(self._digests) < 2:
             self._digests.append(item)
         elif not isinstance(item, Corpus):
             super().take(item)
+        elif self._head is None:
+            self._head = item
+        elif item.root != self._head.root:
+            raise integrity_error("the passes of rebuild read different memory roots; give both the same one")
 
     def data(self) -> Raw:
         if len(self._digests) != 2:

@@ -6,6 +6,7 @@ would change nothing in it.
 
 from __future__ import annotations
 
+from cortex_tools.contract import limits
 from cortex_tools.contract.errors import EXIT_STATUS, CortexError, integrity_error
 from cortex_tools.contract.options import ADAPTERS
 from cortex_tools.domain.envelope import safe_message
@@ -274,7 +275,7 @@ def _provenance(fields: dict[str, Any]) -> tuple[str, str | None, str]:
 def _corpus(fields: dict[str, Any]) -> Corpus:
     _shape(fields, Corpus.__slots__)
     part, parts = _whole(fields["part"], 1), _whole(fields["parts"], 1)
-    if part > parts:
+    if not part <= parts <= limits.CORPUS_FILES:
         raise _Fault
     root = None if fields["root"] is None else _name(fields["root"])
     return Corpus(root, _hex(fields["listing"], 16), part, parts, _whole(fields["files"]), _whole(fields["bytes"]))
