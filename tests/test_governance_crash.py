@@ -38,7 +38,7 @@ from tests.governed import (
     tree,
     write,
 )
-from tests.support import BIN, NEEDS_DEV_FULL, environment
+from tests.support import BIN, NEEDS_DEV_FULL, environment, run, write_corpus
 
 NOTE = "KNOWLEDGE/Ideas/loom-tension.md"
 HOT = "PRINCIPAL_MEMORY.md"
@@ -345,3 +345,38 @@ def test_an_interrupt_undoes_what_was_begun(tmp_path: Path, monkeypatch: pytest.
             add({**IDEA, "content": "x"}, tmp_path)
         monkeypatch.setattr(store, "before", None)
         assert tree(tmp_path) == before, nth
+
+
+INTERRUPTED = """
+import os, signal, sys
+real, interrupted = getattr(os, sys.argv[1]), []
+def and_then_interrupted(*arguments, **keywords):
+    real(*arguments, **keywords)
+    if os.fsdecode(arguments[1]).endswith("_MEMORY.md") and not interrupted.append(1) and len(interrupted) == 1:
+        os.kill(os.getpid(), signal.SIGINT)
+setattr(os, sys.argv[1], and_then_interrupted)
+sys.argv[:] = ["cortex", *sys.argv[2:]]
+from cortex_tools.driver.main import cortex
+cortex()
+"""
+
+
+@pytest.mark.parametrize(("call", "content"), [("link", "first"), ("rename", "second")])
+def test_an_interrupt_within_the_commit_leaves_the_change_with_its_row(tmp_path: Path, call: str, content: str) -> None:
+    """The kernel has done it, and Ctrl-C comes before the call returns: the change stands, so must its audit row."""
+    root = write_corpus(tmp_path / "root", {"KNOWLEDGE/a.md": "a"})
+    memory = {"type": "memory", "actor": "principal"}
+    writing = ["remember", "-", "--adapter", "claude", "--allow-write", "--memory-root", str(root)]
+    if call == "rename":  # there is a file to be replaced
+        assert run("cortex", *writing, input=json.dumps(memory | {"content": "RULE: first"}).encode()).returncode == 0
+    rows_before = sum(len(path.read_bytes().splitlines()) for path in root.rglob("*writes*.jsonl"))
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, call, *writing],
+        input=json.dumps(memory | {"content": f"RULE: {content}"}).encode(),
+        capture_output=True,
+        env=environment(),
+        check=False,
+    )
+    assert any(f"RULE: {content}" in path.read_text() for path in root.rglob("*_MEMORY.md")), done
+    rows = sum(len(path.read_bytes().splitlines()) for path in root.rglob("*writes*.jsonl"))
+    assert rows == rows_before + 1, done

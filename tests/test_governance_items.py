@@ -190,6 +190,8 @@ def test_private_spans_are_stripped_first(item: Item, field: str) -> None:
 def test_a_cut_at_a_malformed_opener_is_refused(item: Item, field: str, bad: str) -> None:
     message = invalid({**item, field: f"public {bad}"}, field, "cut off")
     assert "UTTERANCE" not in message
+    # Within a span, too: the opener hides the span's end, and the tail would be lost in silence.
+    invalid({**item, field: f"public <private>x {bad} y</private> and a tail"}, field, "cut off")
 
 
 def test_a_tag_that_forms_when_a_span_is_removed() -> None:

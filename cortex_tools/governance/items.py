@@ -184,7 +184,8 @@ def _text(value: Any, field: str, limit: int, *, blank: bool = False) -> str:
 def _stripped(value: str, field: str) -> str:
     """What the privacy boundary leaves; refuses where it cut the text off at what only looks like an opener."""
     stripped = privacy.strip(value)
-    if stripped.reason in (privacy.MALFORMED, privacy.REMNANT):
+    # `malformed` also inside an open span, whose own reason would be that it never closes.
+    if stripped.malformed is not None or stripped.reason == privacy.REMNANT:
         raise invalid_item(
             f"{field} would be cut off where something that looks like a private tag is not a well-formed one; "
             "correct the tag, or put a space or another word after the bracket"

@@ -49,8 +49,8 @@ def write(session: Session, item: Item) -> tuple[str, Item]:
         "source_session": item.get("source_session"),
     }
     row["id"] = _new_id(row, ids)
-    logs.append(session.store, folder, name, row_line(row))
-    session.store.committed = True
+    with session.store.committing():
+        logs.append(session.store, folder, name, row_line(row))
     return folder.shown(name), {"id": row["id"], "status": "queued"}
 
 
@@ -300,6 +300,6 @@ class _Queue:
     def commit(self) -> None:
         """Put it in place."""
         self._session.check_unmoved(self._folder, self._name, self._old)
-        self._session.store.rename(self._folder, self._temporary, self._name)
-        self._session.store.committed = True
+        with self._session.store.committing():
+            self._session.store.rename(self._folder, self._temporary, self._name)
         self._session.confirm(self._folder, self._name)

@@ -185,8 +185,8 @@ class Session:
         if old is None:
             self._link_new(folder, temporary, name)
         else:
-            self.store.rename(folder, temporary, name)
-            self.store.committed = True
+            with self.store.committing():
+                self.store.rename(folder, temporary, name)
         self.confirm(folder, name)
         if old is None:
             self.tidy(lambda: self.store.unlink(folder, temporary))
@@ -196,10 +196,10 @@ class Session:
     def _link_new(self, folder: Folder, temporary: str, name: str) -> None:
         """Give a new file its name; unlike a rename this cannot put it over one that has come meanwhile."""
         try:
-            self.store.link(folder, temporary, name)
+            with self.store.committing():
+                self.store.link(folder, temporary, name)
         except FileExistsError:
             raise write_failed(f"{folder.shown(name)} was made by another program meanwhile; try again") from None
-        self.store.committed = True
 
     def check_unmoved(self, folder: Folder, name: str, old: File | None) -> None:
         """The last look: the path still leads here, and the file is still the one that was read."""

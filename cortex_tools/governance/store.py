@@ -14,7 +14,9 @@ import errno
 import fcntl
 import os
 import re
+import signal
 import stat
+from contextlib import contextmanager
 
 from cortex_tools.contract import limits
 from cortex_tools.files.durable import sync
@@ -25,7 +27,7 @@ from cortex_tools.governance.refusal import Refusal, write_failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import TypeVar
 
     Result = TypeVar("Result")
@@ -64,6 +66,19 @@ class Store:
         self._steps: list[_Step] = []
         self._descriptors: list[int] = []
         self.committed = False
+
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        """The block puts the change in place; an interrupt during it comes only once `committed` says so.
+
+        Else a Ctrl-C that arrives inside the rename would undo the audit row of a change that stands.
+        """
+        before_it = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+            self.committed = True
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before_it)
 
     # Keeping and undoing.
 
