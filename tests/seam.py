@@ -25,8 +25,7 @@ OTHERS = ("close", "readlink", "getcwdb", "urandom", "dup2", "kill", "uname", "s
 EVERY = (*READING, *WRITING, *PROCESSES, *OTHERS)
 
 SERVER = r"""
-import builtins, errno, fcntl, gc, io, marshal, os, runpy, shutil, signal, sys, tempfile, time
-sys.argv[1:], roots = [], sys.argv[1:]
+import errno, fcntl, gc, io, marshal, os, signal, sys, tempfile, time
 import hashlib, json, xxhash
 from cortex_tools.contract import options
 from cortex_tools.driver import main as driver, workers, writes, shell, plan
@@ -210,12 +209,17 @@ def run(argv, given, env, seam, forks, now_ns):
                 LAUNCHERS[argv[0]]()
             executable.main(argv[0])
         except BaseException:
-            sys.excepthook(*sys.exc_info())  # as the interpreter does with what nobody catches
+            sys.excepthook(*sys.exc_info())  # as the interpreter would
         finally:
             os._exit(1)
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     left = False
     for _ in range(400):  # a worker may need a moment to see that its parent is gone
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            pass
         try:
             os.killpg(pid, 0)
         except ProcessLookupError:
@@ -233,6 +237,9 @@ def run(argv, given, env, seam, forks, now_ns):
 
 
 gc.disable()
+if sys.platform == "linux":  # orphans come to us, so that none waits for somebody to notice its end
+    import ctypes
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 while True:
     try:
         jobs = marshal.load(sys.stdin.buffer)

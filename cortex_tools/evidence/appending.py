@@ -117,7 +117,10 @@ def _append(folder: int, name: str, row: bytes) -> None:
             raise CannotAppend("it is no regular file of its own (a special file, or hard-linked)")
         if status.st_size and os.pread(descriptor, 1, status.st_size - 1) != b"\n":
             row = b"\n" + row
-        if os.write(descriptor, row) != len(row):
+        written = os.write(descriptor, row)
+        if written != len(row):
+            if os.fstat(descriptor).st_size == status.st_size + written:  # nobody has added to it since
+                os.ftruncate(descriptor, status.st_size)  # half a row is none, and would count as damage
             raise CannotAppend("the disk is full")
         sync(descriptor)
     finally:

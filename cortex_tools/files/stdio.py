@@ -56,7 +56,9 @@ def die_by_sigpipe() -> None:
 def say(text: str) -> None:
     """One line on standard error, controls shown as escapes; nothing is raised where it cannot be said."""
     try:
-        os.write(STDERR, printable(text).encode("utf-8", "replace") + b"\n")
+        data = printable(text).encode("utf-8", "replace") + b"\n"
+        while data:
+            data = data[os.write(STDERR, data) :]
     except OSError:
         pass  # there is nowhere left to say it; the exit status still tells
 

@@ -48,6 +48,8 @@ def work(argv: list[str]) -> int:
             _record(argv, answer, duration_ms)
         except (CannotAppend, CortexError) as error:
             say(f"{NAME}: the search was answered but not recorded: {error}")
+        except OSError as error:
+            say(f"{NAME}: the search was answered but not recorded: {error.strerror}")
     return answer.status
 
 

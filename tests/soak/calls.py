@@ -1,4 +1,4 @@
-"""Every call of every command fails in turn, in every way: tests/test_fault_seam.py without its choice."""
+"""Every call of every executable fails in turn, in every way: tests/test_fault_seam.py without its choice."""
 
 from __future__ import annotations
 
@@ -6,26 +6,38 @@ import itertools
 import tempfile
 from pathlib import Path
 
-from tests.seam import Seam
+from tests.seam import Seam, applicable
 from tests.soak import kit
-from tests.test_fault_seam import COMMANDS, FAULTS, corpus, try_each
+from tests.test_fault_seam import NAMES, WRITES, check, corpus, every, jobs, write_under_faults
 
 SHARE = 3
+FAULTS = ("EIO", "ENOMEM", "EMFILE", "ENOSPC", "ENOENT", "EAGAIN", "EACCES", "MemoryError")
+BEYOND_MEMORY = ("close", "kill", "waitpid")  # calls that need none
 
 
 def search(budget: kit.Budget) -> None:
-    tasks = list(itertools.product(COMMANDS, FAULTS, ("all", "driver", "workers")))
+    whos = [(name, who) for name in NAMES for who in (("driver", "workers") if "," in name else ("all",))]
+    tasks = [(name, who, fault) for (name, who), fault in itertools.product(whos, FAULTS)]
+    tasks += [(name, "", fault) for name, fault in itertools.product(WRITES, FAULTS)]
     budget.random.shuffle(tasks)
     with tempfile.TemporaryDirectory() as folder:
         root = corpus(Path(folder, "root"))
         seam = Seam(folder)
-        for command, fault, who in tasks:
+        work = jobs(seam, root)
+        for name, who, fault in tasks:
             if budget.over():
                 break
+            kinds = tuple(kind for kind in applicable(fault) if fault != "MemoryError" or kind not in BEYOND_MEMORY)
             try:
-                budget.tried += try_each(seam, root, command, fault, who)
+                if not who:
+                    budget.tried += write_under_faults(name, seam, Path(folder), fault, kinds)
+                    continue
+                right = seam.run(work[name])
+                for outcome in every(seam, work[name], fault, kinds, who):
+                    budget.tried += 1
+                    check(work[name], outcome, right)
             except AssertionError as error:
-                raise kit.Finding(f"a fault shows: {error}", (command, fault, who)) from None
+                raise kit.Finding(f"a fault shows: {error}", (name, who, fault)) from None
         seam.close()
 
 
