@@ -21,7 +21,8 @@ def search(budget: kit.Budget) -> None:
     tasks += [(name, "", fault) for name, fault in itertools.product(WRITES, FAULTS)]
     budget.random.shuffle(tasks)
     with tempfile.TemporaryDirectory() as folder:
-        root = corpus(Path(folder, "root"))
+        root = corpus(Path(folder, "read"))
+        (Path(folder) / "write").mkdir()
         seam = Seam(folder)
         work = jobs(seam, root)
         for name, who, fault in tasks:
@@ -30,7 +31,7 @@ def search(budget: kit.Budget) -> None:
             kinds = tuple(kind for kind in applicable(fault) if fault != "MemoryError" or kind not in BEYOND_MEMORY)
             try:
                 if not who:
-                    budget.tried += write_under_faults(name, seam, Path(folder), fault, kinds)
+                    budget.tried += write_under_faults(name, seam, Path(folder, "write"), fault, kinds)
                     continue
                 right = seam.run(work[name])
                 for outcome in every(seam, work[name], fault, kinds, who):
