@@ -10,7 +10,7 @@ SAMPLE := cortex_tools/sample
 SOAK_SECONDS ?= 1500
 SOAK_SEED ?= 1
 
-.PHONY: demo test test-all soak lint bench dist clean install uninstall
+.PHONY: demo test test-all soak lint bench growth dist clean install uninstall
 
 # Installed as a user would install it, not as an editable checkout: the tests run what ships.
 $(VENV)/installed: pyproject.toml setup.py $(shell find bin cortex_tools -type f -not -name '*.pyc')
@@ -82,6 +82,9 @@ dist: $(VENV)/dist-tools ## dist/: the sdist and the wheel
 
 bench: $(VENV)/installed
 	$(BIN)/python tests/bench/bench.py
+
+growth: $(VENV)/test-tools ## how the work of a search grows
+	$(BIN)/python tests/bench/growth.py --plot growth.svg
 
 clean:
 	rm -rf $(VENV) $(VENV)-3.* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
