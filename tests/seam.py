@@ -52,7 +52,7 @@ class Seam:
     # `kinds` are counted; the `number`-th call (from 1) does `fault`; `who` counts: "all", "driver" or "workers".
     def __init__(self, kinds, number, fault, who):
         self.kinds, self.number, self.fault, self.who = frozenset(kinds), number, fault, who
-        self.full = False
+        self.full = -1
         self.seen, self.active, self.hit = 0, who != "workers", os.open("hit", os.O_RDWR | os.O_CREAT | os.O_TRUNC)
 
     def forked(self):
@@ -160,9 +160,9 @@ def patch(seam):
         return REAL["pread"](descriptor, min(size, GRAIN) if seam.fault == "short" else size, offset)
     os.pread = pread
     def write(descriptor, data):
-        if seam.due("write") or seam.full:
-            if seam.fault == "ENOSPC" and len(data) > 1 and not seam.full:
-                seam.full = True  # a disk that fills up takes the beginning, and from then on nothing
+        if descriptor == seam.full or seam.due("write"):
+            if seam.fault == "ENOSPC" and len(data) > 1 and descriptor != seam.full:
+                seam.full = descriptor  # a disk that fills up takes the beginning, and then no more of this file
                 REAL["write"](seam.hit, b"write\n")
                 return REAL["write"](descriptor, data[:len(data) // 2])
             seam.fire("write")

@@ -37,7 +37,7 @@ def search(budget: kit.Budget) -> None:
                 for outcome in every(seam, work[name], fault, kinds, who):
                     budget.tried += 1
                     check(work[name], outcome, right)
-            except AssertionError as error:
+            except (AssertionError, ValueError) as error:
                 raise kit.Finding(f"a fault shows: {error}", (name, who, fault)) from None
         seam.close()
 
