@@ -338,6 +338,32 @@ def test_a_folder_that_changes_during_every_walk(root: Path, listed: list[Callab
     assert "KNOWLEDGE" in body["error"]["message"]
 
 
+@pytest.mark.parametrize("comes", ["KNOWLEDGE", "MEMORY", "MEMORY/KNOWLEDGE"])
+def test_a_corpus_folder_that_appears_as_soon_as_it_was_looked_for(
+    root: Path, monkeypatch: pytest.MonkeyPatch, comes: str
+) -> None:
+    """The notes beside it are no corpus any more: together with those in it they never were one."""
+    (root / "KNOWLEDGE").rename(root.parent / "aside")
+    write_corpus(root, {"beside.md": note("beside")})
+    if comes == "MEMORY/KNOWLEDGE":
+        (root / "MEMORY").mkdir()
+    real, late = os.stat, iter((True,))
+
+    def stat(path: Any, **options: Any) -> os.stat_result:
+        try:
+            return real(path, **options)
+        except FileNotFoundError:
+            if path == comes and next(late, False):
+                (root.parent / "aside").rename(root / comes)
+            raise
+
+    monkeypatch.setattr(os, "stat", stat)
+    status, body = ask(root, "status")
+    assert next(late, None) is None, "it was never looked for"
+    # In MEMORY it is no folder of the corpus, but one that lies in it.
+    assert status == 0 and body["data"]["canonical"]["records"] == (4 if comes == "MEMORY" else 3)
+
+
 def test_a_folder_that_becomes_a_link_during_the_walk(root: Path, listed: list[Callable[[], object]]) -> None:
     listed.append(lambda: _top_link_to_moved_original(root))
     status, body = ask(root, "status")

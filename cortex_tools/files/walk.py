@@ -92,6 +92,7 @@ class _Walk:
         self._files: list[NoteFile] = []
         self._too_many = False
         self._folders: list[tuple[str, Identity]] = []
+        self._absent: list[str] = []
 
     def run(self) -> list[NoteFile]:
         top = self._stat_top("KNOWLEDGE")
@@ -109,6 +110,8 @@ class _Walk:
         else:
             self._walk_folder(os.dup(self._root.descriptor), "")
         self._check_sizes()
+        if top is None:
+            self._check_absent()
         self._check_folders()
         self._files.sort(key=lambda file: file.path)
         if not all(file.path.isascii() for file in self._files):
@@ -120,6 +123,7 @@ class _Walk:
         try:
             status = os.stat(path, dir_fd=self._root.descriptor, follow_symlinks=False)
         except FileNotFoundError:
+            self._absent.append(path)
             return None
         except OSError as error:
             raise unreadable(path, error) from None
@@ -233,6 +237,12 @@ class _Walk:
         if total > limits.CORPUS_BYTES:
             what = f"the corpus has {total} bytes, more than {limits.CORPUS_BYTES}"
             self._report(Unsound("", what, "move some notes away"))
+
+    def _check_absent(self) -> None:
+        """What was walked is the corpus only as long as the folders that would come before it are not there."""
+        for path in self._absent[:]:
+            if self._stat_top(path) is not None:
+                raise Unsound(path, "appeared while the corpus was being listed", "try again", changed=True)
 
     def _check_folders(self) -> None:
         """Look at each folder again: what was listed must have held at one moment."""
