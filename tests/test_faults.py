@@ -13,6 +13,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import termios
 import time
 from collections.abc import Callable, Iterator
@@ -648,3 +649,18 @@ def test_few_descriptors_give_the_answer_or_a_failure(most: int, large: Path, tm
             assert done.stdout == shell(command).stdout
         else:
             failure(done, done.returncode, "internal_error" if done.returncode == 1 else "integrity_error")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only here does ulimit -v limit what is allocated")
+@pytest.mark.parametrize("kilobytes", range(12_000, 22_000, 1_000))
+def test_little_memory_gives_the_answer_or_a_failure(kilobytes: int, large: Path) -> None:
+    """No smaller answer, and no traceback from our first module on: before it is the interpreter's own start."""
+    command = f"cortex search loom --memory-root {shlex.quote(str(large))}"
+    done = shell(f"ulimit -v {kilobytes}; {command}")
+    assert b"cortex_tools/" not in done.stderr
+    if done.returncode == 0:
+        assert done.stdout == shell(command).stdout
+    elif done.stdout:
+        failure(done, done.returncode, "internal_error" if done.returncode == 1 else "integrity_error")
+    else:
+        assert done.stderr

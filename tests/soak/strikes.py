@@ -1,4 +1,4 @@
-"""Signals to random processes of a driver and of a pipeline, and failing system calls (strace), at random times."""
+"""Signals to random processes of a driver and of a pipeline, and failing system calls (strace); too little memory."""
 
 from __future__ import annotations
 
@@ -46,8 +46,11 @@ def search(budget: kit.Budget) -> None:
         while not budget.over():
             budget.tried += 1
             line = budget.random.choice([*lines, *plans])
-            if shutil.which("strace") and budget.random.random() < 0.5:
+            kind = budget.random.random()
+            if kind < 0.4 and shutil.which("strace"):
                 injected(budget, line, right[line])
+            elif kind < 0.55:
+                limited(budget, line, right[line])
             else:
                 struck(budget, line, right[line])
 
@@ -90,6 +93,14 @@ def injected(budget: kit.Budget, line: str, right: bytes) -> None:
     judge(process, right, (line, fault))
 
 
+def limited(budget: kit.Budget, line: str, right: bytes) -> None:
+    """Little memory, or few descriptors, for the shell and all that it starts."""
+    most = budget.random.choice(
+        (f"-v {budget.random.randrange(9_000, 40_000)}", f"-n {budget.random.randrange(4, 20)}")
+    )
+    judge(start(["sh", "-c", f"ulimit {most}; {line}"]), right, (line, most))
+
+
 def start(command: list[str]) -> subprocess.Popen[bytes]:
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment(), start_new_session=True)
@@ -118,6 +129,8 @@ def judge(process: subprocess.Popen[bytes], right: bytes, case: object) -> None:
         raise kit.Finding(f"status 0 without the right answer: {stdout[:300]!r} {stderr[:300]!r}", case)
     if process.returncode != 0 and b'"ok":true' in stdout and stdout.endswith(b"}\n") and stdout != right:
         raise kit.Finding(f"a success that is none: {stdout[:300]!r}", case)
+    if b"Traceback" in stderr and b"cortex_tools/" in stderr:  # up to our first module it is the interpreter's
+        raise kit.Finding(f"a traceback: {stderr[-300:]!r}", case)
     if SECRET.encode() in stdout + stderr:
         raise kit.Finding("private text", case)
     for _ in range(500):
