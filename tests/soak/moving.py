@@ -15,7 +15,7 @@ from tests.support import run
 SHARE = 2
 # Every state names its generation in both notes; `a` is always written before `b`, so that b is never ahead.
 MUTATOR = r"""
-import os, random, sys
+import os, random, shutil, sys
 root, chance = sys.argv[1], random.Random(int(sys.argv[2]))
 folder = os.path.join(root, "KNOWLEDGE")
 def text(name, generation):
@@ -39,6 +39,7 @@ while True:
             put(os.path.join(fresh, name + ".md"), text(name, generation))
         os.rename(folder, os.path.join(root, f"old{generation}"))
         os.rename(fresh, folder)
+        shutil.rmtree(os.path.join(root, f"old{generation}"))  # else the root grows for as long as the soak lasts
     elif kind == 2:  # in between a third note comes and goes, under another name
         extra = os.path.join(folder, "extra.md")
         put(extra, text("extra", generation))
