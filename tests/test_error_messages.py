@@ -300,8 +300,14 @@ def refuse_the_rest(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "changed/KNOWLEDGE/a.md").write_text(text_note("ab"))
     refused(lambda: list(read_records(root.descriptor, [listed])))
     with monkeypatch.context() as patch:
-        patch.setattr(os, "scandir", scandir_and_more(folder / "changed/KNOWLEDGE"))
+        patch.setattr(os, "scandir", scandir_and(lambda: (folder / "changed/KNOWLEDGE/new.md").write_text("")))
         refused(lambda: walk(root))
+    write_corpus(folder / "beside", {"a.md": text_note("a")})
+    beside = pin_root(b"beside")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", scandir_and(lambda: (folder / "beside/KNOWLEDGE").mkdir(exist_ok=True)))
+        refused(lambda: walk(beside))
+    beside.close()
     for fault in (PermissionError(13, "denied", STEM), FileNotFoundError(2, "gone", STEM), RecursionError(STEM)):
         with monkeypatch.context() as patch:
             patch.setattr(os, "scandir", raising(fault))
@@ -334,13 +340,13 @@ def raising(fault: Exception) -> Callable[..., Any]:
     return work
 
 
-def scandir_and_more(folder: Path) -> Callable[..., Any]:
-    """os.scandir, and something new in `folder` as soon as it has been listed."""
+def scandir_and(change: Callable[[], object]) -> Callable[..., Any]:
+    """os.scandir, and a change of the corpus as soon as it has been called."""
     original = os.scandir
 
     def listing(descriptor: int) -> Any:
         found = original(descriptor)
-        (folder / f"new-{len(os.listdir(folder))}.md").write_text("")
+        change()
         return found
 
     return listing
