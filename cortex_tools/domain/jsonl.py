@@ -6,7 +6,7 @@ from cortex_tools.contract.errors import Unsound, refuse
 from cortex_tools.domain.jsontext import json_value
 from cortex_tools.domain.privacy import may_hold_tag, strip_private
 from cortex_tools.domain.records import Record
-from cortex_tools.domain.text import BLANK_SET, is_blank, text_fault
+from cortex_tools.domain.text import is_blank, text_fault
 from cortex_tools.domain.timestamps import parse_ms
 
 TYPE_CHECKING = False  # as typing has it, whose import costs more than parsing a hundred rows
@@ -42,8 +42,9 @@ def parse_row(line: str, path: str, number: int, report: Report = refuse) -> Rec
     if row is None:
         return None
     _check_fields(row, where, report)
-    # Only these escapes can bring in a control or a bracket: a row without them and without a bracket holds none.
-    if "\\" in line and (may_hold_tag(line) or "\\u" in line or "\\b" in line or "\\f" in line):
+    # Where every backslash stands for a line end of the content, as in most rows, no escape can have brought in
+    # a control or a bracket, nor can one have stood inside a tag where there is no bracket.
+    if "\\" in line and (line.count("\\") != row["content"].count("\n") or may_hold_tag(line)):
         row = _unescaped(row, where, report)
     return Record(
         row["id"],
@@ -113,8 +114,8 @@ def _object(line: str, where: str, report: Report) -> dict[str, Any] | None:
 def _check_fields(row: dict[str, Any], where: str, report: Report) -> None:
     for name in REQUIRED:
         value = row.get(name)
-        if isinstance(value, str) and value and value[0] not in BLANK_SET:
-            continue  # as nearly always; the rest finds out what is wrong, if anything
+        if isinstance(value, str) and "!" <= value < "\x7f":
+            continue  # it begins with ASCII that is no blank, as nearly always; what follows finds out what is wrong
         if name not in row:
             _bad(row, name, f"{name} is missing", "add it, or remove the line", where, report)
         elif _is_void(value):

@@ -59,7 +59,7 @@ def may_hold_tag(text: str) -> bool:
     """False where `text` holds no bracket at all, so that stripping cannot change it."""
     if "<" in text:
         return True
-    return not text.isascii() and any(bracket in text for bracket in WIDE_OPENERS)
+    return not text.isascii() and (WIDE_OPENERS[0] in text or WIDE_OPENERS[1] in text)
 
 
 def strip(text: str) -> Stripped:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cortex_tools.contract.errors import Unsound, refuse
-from cortex_tools.domain.jsontext import quote
+from cortex_tools.domain.jsontext import quote, quote_long
 from cortex_tools.domain.numbers import js_number
 from cortex_tools.domain.text import is_blank, utf16_length
 from cortex_tools.domain.timestamps import parse_ms
@@ -125,7 +125,7 @@ class Record:
         related = ",".join([quote(link) for link in self.related])
         return (
             f'{{"id":{quote(self.id)},"type":{quote(self.type)},"title":{quote(self.title)},{_dates(self)},'
-            f'"content":{quote(self.content)},"related":[{related}],'
+            f'"content":{quote_long(self.content)},"related":[{related}],'
             f'"valid_from":{_or_null(self.valid_from)},"valid_until":{_or_null(self.valid_until)}}}'
         )
 
