@@ -5,7 +5,7 @@ from __future__ import annotations
 from cortex_tools.contract.errors import refuse
 from cortex_tools.domain.privacy import strip_private
 from cortex_tools.domain.records import Record
-from cortex_tools.domain.text import BLANK_SET, BLANKS, LINE_ENDS
+from cortex_tools.domain.text import ASCII_BLANKS, BLANK_SET, BLANKS, LINE_ENDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,11 @@ NAMES = {
     "valid_from": ("valid_from",),
     "valid_until": ("valid_until",),
 }
+
+# Names that need no second look: all that a record is made of.
+_USUAL = frozenset(
+    ("type", "title", "name", "source_kind", "source", "source_session", *(one for names in NAMES.values() for one in names))
+)
 
 EPOCH = "1970-01-01T00:00:00.000Z"
 _QUOTES = "\"'"
@@ -73,27 +78,23 @@ def front_matter(content: str) -> dict[str, str]:
     fields: dict[str, str] = {}
     head = content[bounds[0] : bounds[1]].replace("\r\n", "\n")
     odd = not head.isascii() or "\r" in head  # else no value can hold a line end, and need not be looked at for one
+    blanks = BLANKS if odd else ASCII_BLANKS
     for line in head.split("\n"):
-        name, value = _field(line, odd=odd)
-        if name:
-            value = value.strip(BLANKS)
+        name, colon, value = line.partition(":")
+        if colon and (name in _USUAL or _is_name(name)) and not (odd and _holds_line_end(value)):
+            value = value.strip(blanks)
             fields[name] = unquote(value) if value and (value[0] in _QUOTES or value[-1] in _QUOTES) else value
     return fields
 
 
-def _field(line: str, *, odd: bool) -> tuple[str, str]:
-    """The name and the value, untrimmed, of one line of front matter; ("", "") where it is no field.
+def _is_name(name: str) -> bool:
+    return name.replace("_", "a").isalnum() and name.isascii()
 
-    `odd` is True where the line may hold a line end other than LF, which no value may.
-    """
-    name, colon, value = line.partition(":")
-    if not colon or not name.replace("_", "a").isalnum() or not name.isascii():
-        return "", ""
-    if odd:
-        value = value.lstrip(BLANKS)
-        if any(line_end in value for line_end in LINE_ENDS):
-            return "", ""
-    return name, value
+
+def _holds_line_end(value: str) -> bool:
+    """Whether a line end other than LF stands in the value, behind its leading blanks: none may."""
+    value = value.lstrip(BLANKS)
+    return any(line_end in value for line_end in LINE_ENDS)
 
 
 def front_matter_bounds(content: str) -> tuple[int, int] | None:
@@ -111,8 +112,8 @@ def front_matter_places(content: str) -> list[tuple[str, int]]:
     places = []
     start = bounds[0]
     for line in content[bounds[0] : bounds[1]].replace("\r\n", "\n").split("\n"):
-        name, _ = _field(line, odd=True)
-        if name:
+        name, colon, value = line.partition(":")
+        if colon and _is_name(name) and not _holds_line_end(value):
             places.append((name, start))
         start += len(line)
         start += 2 if content.startswith("\r\n", start) else 1
@@ -159,7 +160,7 @@ def links(content: str) -> list[str]:
     lines = _LineEnds(content)
     at = content.find("slug:")
     while at >= 0:
-        value = _link_value(content, at + 5) if _starts_line(content[done:at], at_start=done == 0) else ""
+        value = _link_value(content, at + 5) if _starts_line(content, done, at) else ""
         if value:
             found.append(unquote(value))
             done = lines.next(content.index(value, at + 5) + len(value))
@@ -199,14 +200,18 @@ class _LineEnds:
         return self._next
 
 
-def _starts_line(before: str, *, at_start: bool) -> bool:
-    """Whether `before`, the text up to `slug:`, ends in a line's start, blanks, an optional dash and blanks.
+def _starts_line(content: str, done: int, at: int) -> bool:
+    """Whether the text from `done` to `at` ends in a line's start, blanks, an optional dash and blanks.
 
     Runs of blanks may cross line ends.  Looking backwards keeps a note of a million blank lines linear.
     """
+    line_end = content.rfind("\n", done, at)
+    if line_end >= 0 and content[line_end + 1 : at].strip(ASCII_BLANKS) in ("", "-"):
+        return True  # as nearly always
+    before = content[done:at]
     for _ in range(2):
         rest = before.rstrip(BLANKS)
-        if any(end in before[len(rest) :] for end in LINE_ENDS) or (at_start and not rest):
+        if any(end in before[len(rest) :] for end in LINE_ENDS) or (done == 0 and not rest):
             return True
         if not rest.endswith("-"):
             return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 # Exactly U+0009-000D, 0020, 00A0, 1680, 2000-200A, 2028, 2029, 202F, 205F, 3000, FEFF.
 BLANKS = "\t\n\v\f\r \u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000\ufeff"
 BLANK_SET = frozenset(BLANKS)
+ASCII_BLANKS = "\t\n\v\f\r "
 # The same as the inside of a character class of a regular expression.
 BLANK_CLASS = r"\t-\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 # What ends a line where the contract follows JavaScript's `^`, `$` and `.`.

@@ -19,62 +19,60 @@ def parse_ms(text: str) -> int | None:
     if midnight is None or len(text) == 10:
         return midnight
     try:
-        return midnight + _MINUTE_MS[text[10:16]] + _SECOND_MS[text[16:19]] + _REST_MS[text[19:]]
+        return midnight + _HOUR_MS[text[10:13]] + _MINUTE_MS[text[13:16]] + _SECOND_MS[text[16:19]] + _REST_MS[text[19:]]
     except KeyError:
         time = _time_ms(text[10:])
         return None if time is None else midnight + time
 
 
+# The parts of a time of day, as they are written, in ms: looking them up costs a quarter of taking them apart.
+_HOUR_MS = {f"T{hour:02d}": hour * 3_600_000 for hour in range(24)}
+_MINUTE_MS = {f":{minute:02d}": minute * 60_000 for minute in range(60)}
+_SECOND_MS = {f":{second:02d}": second * 1_000 for second in range(60)}
+_REST_MS = {"Z": 0}  # what stands behind the seconds, as far as it has been seen: a fraction, `Z` or an offset
+_MOST_RESTS = 4096
+
+
 def _time_ms(text: str) -> int | None:
-    """Milliseconds that `Thh:mm[:ss[.fraction]]` with its `Z` or `+hh:mm` adds to midnight UTC.
+    """Milliseconds that `Thh:mm[:ss[.fraction]]` with its `Z` or `+hh:mm` adds to midnight UTC."""
+    hour_ms, minute_ms = _HOUR_MS.get(text[:3]), _MINUTE_MS.get(text[3:6])
+    if hour_ms is None or minute_ms is None:
+        return None
+    if text[6:7] != ":":
+        zone_ms = _zone_ms(text[6:])
+        return None if zone_ms is None else hour_ms + minute_ms + zone_ms
+    second_ms, rest_ms = _SECOND_MS.get(text[6:9]), _rest_ms(text[9:])
+    if second_ms is None or rest_ms is None:
+        return None
+    return hour_ms + minute_ms + second_ms + rest_ms
 
-    Remembers the parts of a time with seconds, so that `parse_ms` puts the next together at a quarter of the cost.
-    """
-    if not text.isascii():
-        return None
-    whole = text
-    if text[-1] == "Z":
-        text, offset = text[:-1], 0
-    else:
-        minutes = _hours_minutes(text[-5:])
-        if minutes is None or text[-6:-5] not in ("+", "-"):
+
+def _rest_ms(text: str) -> int | None:
+    """Milliseconds of `[.fraction]` and `Z` or `+hh:mm`, remembered; None where it is none."""
+    point, fraction_ms = 0, 0
+    if text[:1] == ".":
+        point = len(text) - (1 if text[-1] == "Z" else 6)
+        fraction = text[1:point]
+        if not 1 <= len(fraction) <= 9 or not fraction.isdigit() or not fraction.isascii():
             return None
-        offset = minutes if text[-6] == "-" else -minutes
-        text = text[:-6]
-    minutes = _hours_minutes(text[1:6])
-    if minutes is None or text[0] != "T":
+        fraction_ms = int((fraction + "00")[:3])
+    zone_ms = _zone_ms(text[point:])
+    if zone_ms is None:
         return None
-    minute_ms, rest_ms = minutes * 60_000, offset * 60_000
-    if len(text) == 6:
-        return minute_ms + rest_ms
-    seconds, point, fraction = text[7:].partition(".")
-    if text[6] != ":" or len(seconds) != 2 or not seconds.isdigit() or seconds > "59":
-        return None
-    if point:
-        if not 1 <= len(fraction) <= 9 or not fraction.isdigit():
-            return None
-        rest_ms += int((fraction + "00")[:3])
-    if len(_REST_MS) >= 4096:
+    if len(_REST_MS) >= _MOST_RESTS:
         _REST_MS.clear()
-    _MINUTE_MS[whole[:6]], _SECOND_MS[whole[6:9]], _REST_MS[whole[9:]] = minute_ms, int(seconds) * 1_000, rest_ms
-    return minute_ms + int(seconds) * 1_000 + rest_ms
+    _REST_MS[text] = fraction_ms + zone_ms
+    return fraction_ms + zone_ms
 
 
-def _hours_minutes(text: str) -> int | None:
-    """The minutes of an `hh:mm`; None where it is none."""
-    hours, minutes = text[:2], text[3:]
-    if len(text) != 5 or text[2] != ":" or not hours.isdigit() or not minutes.isdigit():
+def _zone_ms(text: str) -> int | None:
+    """Milliseconds from local time to UTC: 0 for `Z`, less than 0 east of Greenwich; None where it is no offset."""
+    if text == "Z":
+        return 0
+    hour_ms, minute_ms = _HOUR_MS.get("T" + text[1:3]), _MINUTE_MS.get(text[3:])
+    if hour_ms is None or minute_ms is None or text[0] not in "+-":
         return None
-    if hours > "23" or minutes > "59":
-        return None
-    return int(hours) * 60 + int(minutes)
-
-
-# Parts of times that have been seen in timestamps, in ms: `Thh:mm` (at most the 1,440 that there are),
-# `:ss` (60), and what comes behind, a fraction and `Z` or the offset.
-_MINUTE_MS: dict[str, int] = {}
-_SECOND_MS: dict[str, int] = {}
-_REST_MS: dict[str, int] = {}
+    return hour_ms + minute_ms if text[0] == "-" else -hour_ms - minute_ms
 
 
 def _is_leap(year: int) -> bool:
@@ -86,8 +84,6 @@ _MIDNIGHT: dict[str, int | None] = {}  # the notes of a corpus share their days
 
 
 def _remembered(date: str) -> int | None:
-    if not date.isascii():
-        return None
     if len(_MIDNIGHT) >= 4096:
         _MIDNIGHT.clear()
     midnight = _MIDNIGHT[date] = _midnight_ms(date)
@@ -96,19 +92,33 @@ def _remembered(date: str) -> int | None:
 
 def _midnight_ms(date: str) -> int | None:
     """Milliseconds since 1970 of the first moment of `YYYY-MM-DD`, UTC; None where there is no such day."""
-    digits = date[:4] + date[5:7] + date[8:]
-    if len(date) != 10 or date[4] != "-" or date[7] != "-" or not digits.isdigit():
+    if date[:8] not in _MONTHS:
+        if len(_MONTHS) >= 4096:
+            _MONTHS.clear()
+        _MONTHS[date[:8]] = _month(date[:8])
+    month, day = _MONTHS[date[:8]], date[8:]
+    if month is None or len(day) != 2 or not day.isdigit() or not day.isascii():
         return None
-    year, month, day = int(date[:4]), int(date[5:7]), int(date[8:])
+    first, days = month
+    return (first + int(day) - 1) * DAY_MS if 1 <= int(day) <= days else None
+
+
+# Of each `YYYY-MM-` that has been seen: the days from 1970 to its first, and how many it has; None where it is none.
+_MONTHS: dict[str, tuple[int, int] | None] = {}
+
+
+def _month(text: str) -> tuple[int, int] | None:
+    digits = text[:4] + text[5:7]
+    if len(text) != 8 or text[4] != "-" or text[7] != "-" or not digits.isdigit() or not digits.isascii():
+        return None
+    year, month = int(text[:4]), int(text[5:7])
     if year < 100 or not 1 <= month <= 12:
         return None
     leap = _is_leap(year)
-    if not 1 <= day <= _MONTH_DAYS[month - 1] + (leap and month == 2):
-        return None
     before = year - 1
     days = before * 365 + before // 4 - before // 100 + before // 400
-    days += _DAYS_BEFORE_MONTH[month - 1] + (leap and month > 2) + day - 1
-    return (days - _EPOCH_DAY) * DAY_MS
+    days += _DAYS_BEFORE_MONTH[month - 1] + (leap and month > 2)
+    return days - _EPOCH_DAY, _MONTH_DAYS[month - 1] + (leap and month == 2)
 
 
 def format_ms(ms: int) -> str:

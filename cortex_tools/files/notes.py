@@ -49,7 +49,8 @@ class NoteReader:
 
     def _read(self, descriptor: int, file: NoteFile) -> bytes:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or identity(status) != file.identity:
+        expected = file.identity
+        if not stat.S_ISREG(status.st_mode) or identity(status) != expected:
             raise _changed(file)
         data = os.read(descriptor, file.bytes + 1)
         while len(data) < file.bytes:
@@ -57,7 +58,7 @@ class NoteReader:
             if not more:
                 break
             data += more
-        if len(data) != file.bytes or identity(os.fstat(descriptor)) != file.identity:
+        if len(data) != file.bytes or identity(os.fstat(descriptor)) != expected:
             raise _changed(file)
         return data
 
