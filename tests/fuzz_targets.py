@@ -38,7 +38,8 @@ from cortex_tools.governance import frontmatter, hot, items
 from cortex_tools.governance.refusal import Refusal
 from cortex_tools.stages import unwrap as cortex_unwrap
 from cortex_tools.stages.write import check_type, parse_payload
-from cortex_tools.streams.lines import Item, decode, encode
+from cortex_tools.streams.items import Item
+from cortex_tools.streams.lines import decode, encode
 from cortex_tools.streams.segments import SegmentReader, SegmentWriter
 from tests.test_privacy import disagreement, naive_strip
 from tests.test_timestamps import by_datetime

@@ -27,7 +27,7 @@ import pytest
 from cortex_tools.contract import limits, options
 from cortex_tools.contract.options import COMMANDS, EXECUTABLES, Command
 from cortex_tools.manual import help as manual
-from cortex_tools.streams import lines
+from cortex_tools.streams import items, lines
 from tests.documents import DOCS, FENCE, Fence, commands, fences, matches, names_program, session
 from tests.support import PACKAGE, SOURCE, run
 
@@ -80,7 +80,7 @@ def test_python_blocks_run(block: Fence, workplace: Path) -> None:
 def test_the_stream_lines_shown_are_lines_of_every_kind() -> None:
     (block,) = (fence for fence in fences(DOCS, "jsonl") if fence.name.startswith("streams.md"))
     shown = [lines.decode(line.encode(), "the example") for line in block.text.splitlines()]
-    assert {item.kind for item in shown} == {kind.kind for kind in typing.get_args(lines.Item)}
+    assert {item.kind for item in shown} == {kind.kind for kind in typing.get_args(items.Item)}
     rows = table("streams.md", "## Lines")
     assert [row[0] for row in rows] == [f"`{item.kind}`" for item in shown]
     for row, line in zip(rows, block.text.splitlines(), strict=True):

@@ -18,7 +18,7 @@ from cortex_tools.domain import envelope as envelopes
 from cortex_tools.domain.records import CARD_KEYS, PROVENANCE_KEYS, RECORD_KEYS
 from cortex_tools.stages import envelope as wrapping
 from cortex_tools.stages import unwrap as unwrapping
-from cortex_tools.streams.lines import Seal
+from cortex_tools.streams.items import Seal
 from cortex_tools.streams.segments import SegmentReader, SegmentWriter
 from tests.support import SAMPLE, envelope, failure, note, row, run, shell, write_corpus
 from tests.test_plan import as_printed

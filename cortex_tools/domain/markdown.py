@@ -21,9 +21,7 @@ NAMES = {
 }
 
 # Names that need no second look: all that a record is made of.
-_USUAL = frozenset(
-    ("type", "title", "name", "source_kind", "source", "source_session", *(one for names in NAMES.values() for one in names))
-)
+_USUAL = {"type", "title", "name", "source_kind", "source", "source_session"}.union(*NAMES.values())
 
 EPOCH = "1970-01-01T00:00:00.000Z"
 _QUOTES = "\"'"

@@ -19,7 +19,8 @@ def parse_ms(text: str) -> int | None:
     if midnight is None or len(text) == 10:
         return midnight
     try:
-        return midnight + _HOUR_MS[text[10:13]] + _MINUTE_MS[text[13:16]] + _SECOND_MS[text[16:19]] + _REST_MS[text[19:]]
+        minute_ms = _HOUR_MS[text[10:13]] + _MINUTE_MS[text[13:16]]
+        return midnight + minute_ms + _SECOND_MS[text[16:19]] + _REST_MS[text[19:]]
     except KeyError:
         time = _time_ms(text[10:])
         return None if time is None else midnight + time

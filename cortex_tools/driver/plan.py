@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from cortex_tools.contract.errors import CortexError
 from cortex_tools.contract.grammar import Arguments
-from cortex_tools.domain import values
 from cortex_tools.driver.request import WRITES, Request
 
 TYPE_CHECKING = False
@@ -65,6 +64,8 @@ def plan_for(request: Request) -> Plan:
         return Plan(arguments.text("--memory-root"), [write], envelope, passes=0, payload=payload)
     steps = _STEPS[name](arguments)
     judged: list[str] = []
+    if request.command.values:
+        from cortex_tools.domain import values  # not for a command without any
     for value in request.command.values:
         try:
             values.judge(request.command, value, _given(value, arguments))

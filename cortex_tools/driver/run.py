@@ -15,7 +15,7 @@ from cortex_tools.stages import registry
 from cortex_tools.stages.base import Stage
 from cortex_tools.stages.census import Census
 from cortex_tools.stages.envelope import build as build_envelope
-from cortex_tools.streams.lines import Corpus, Digest, Item
+from cortex_tools.streams.items import Corpus, Digest, Item
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from cortex_tools.files.walk import walk
 from cortex_tools.stages import digest
 from cortex_tools.stages.base import Stage
 from cortex_tools.stages.census import Census
-from cortex_tools.streams.lines import Digest, Item
+from cortex_tools.streams.items import Digest, Item
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

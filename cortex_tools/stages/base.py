@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from cortex_tools.streams.lines import Item
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
+
+    from cortex_tools.streams.items import Item
 
 
 class Stage:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from cortex_tools.domain.records import Record
 from cortex_tools.files.spool import Spool
-from cortex_tools.streams.lines import Item, decode, encode
+from cortex_tools.streams.items import Item
+from cortex_tools.streams.lines import decode, encode
 
 
 class Bodies:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cortex_tools.contract.grammar import Arguments
 from cortex_tools.domain.records import Card, Record
 from cortex_tools.stages.base import Stage
-from cortex_tools.streams.lines import Item
+from cortex_tools.streams.items import Item
 
 
 def build(arguments: Arguments, now_ms: int) -> Cards:

@@ -7,8 +7,8 @@ from cortex_tools.domain.collation import id_key
 from cortex_tools.domain.records import Record
 from cortex_tools.files.spool import Spool
 from cortex_tools.stages.base import Stage
-from cortex_tools.streams import lines
-from cortex_tools.streams.lines import Item
+from cortex_tools.streams import items
+from cortex_tools.streams.items import Item
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,4 +68,4 @@ class Digest(Stage):
         hasher.update(b"]")
         for spool_file in self._spools:
             spool_file.close()
-        yield lines.Digest(hasher.hexdigest(), len(self._places))
+        yield items.Digest(hasher.hexdigest(), len(self._places))

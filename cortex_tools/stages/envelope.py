@@ -12,7 +12,7 @@ from cortex_tools.domain.jsontext import json_text
 from cortex_tools.domain.records import Card, Record
 from cortex_tools.files.names import shown
 from cortex_tools.stages.base import Stage
-from cortex_tools.streams.lines import Anchor, Corpus, Digest, Item, Result
+from cortex_tools.streams.items import Anchor, Corpus, Digest, Item, Result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -25,7 +25,8 @@ from cortex_tools.files.walk import NoteFile
 from cortex_tools.stages import registry
 from cortex_tools.stages.base import Stage
 from cortex_tools.stages.census import Census
-from cortex_tools.streams.lines import Corpus, Item, Seal, failure
+from cortex_tools.streams.items import Corpus, Item, Seal
+from cortex_tools.streams.lines import failure
 from cortex_tools.streams.segments import SegmentReader, SegmentWriter, merged
 
 TYPE_CHECKING = False

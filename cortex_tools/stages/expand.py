@@ -9,7 +9,7 @@ from cortex_tools.domain import expansion, values
 from cortex_tools.domain.records import Card, CardFields, Record
 from cortex_tools.files.names import shown
 from cortex_tools.stages.base import Stage
-from cortex_tools.streams.lines import Item
+from cortex_tools.streams.items import Item
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 from cortex_tools.domain.ranking import shown_score
-from cortex_tools.streams.lines import Explanation
+from cortex_tools.streams.items import Explanation
 
 
 def table(explanations: list[Explanation]) -> str:

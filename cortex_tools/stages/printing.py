@@ -7,7 +7,7 @@ from cortex_tools.files.stdio import write_all
 from cortex_tools.files.walk import NoteFile
 from cortex_tools.stages.base import Stage
 from cortex_tools.stages.census import Census
-from cortex_tools.streams.lines import Seal
+from cortex_tools.streams.items import Seal
 from cortex_tools.streams.segments import SegmentReader, SegmentWriter
 
 

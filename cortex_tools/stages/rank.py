@@ -10,7 +10,7 @@ from cortex_tools.domain.ranking import Scorer, Statistics, distinct_terms, meas
 from cortex_tools.domain.records import Card, CardFields, Record
 from cortex_tools.stages.base import Stage
 from cortex_tools.stages.bodies import Bodies
-from cortex_tools.streams.lines import Explanation, Item
+from cortex_tools.streams.items import Explanation, Item
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from cortex_tools.domain import values
 from cortex_tools.files.processes import split
 from cortex_tools.files.root import pin_root, requested_root
 from cortex_tools.files.walk import NoteFile, walk
-from cortex_tools.streams.lines import Corpus, encode
+from cortex_tools.streams.items import Corpus
+from cortex_tools.streams.lines import encode
 from cortex_tools.streams.segments import SegmentWriter
 
 _DECLARED = EXECUTABLES["cortex-scan"]

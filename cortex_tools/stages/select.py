@@ -9,7 +9,7 @@ from cortex_tools.domain import filters, values
 from cortex_tools.domain.records import Card, Record
 from cortex_tools.domain.timestamps import parse_ms
 from cortex_tools.stages.base import Stage
-from cortex_tools.streams.lines import Explanation, Item
+from cortex_tools.streams.items import Explanation, Item
 
 _DECLARED = EXECUTABLES["cortex-select"]
 

@@ -17,7 +17,8 @@ from cortex_tools.files.spool import Spool
 from cortex_tools.files.stdio import STDERR, STDOUT
 from cortex_tools.files.walk import NoteFile
 from cortex_tools.stages.census import Census
-from cortex_tools.streams.lines import Corpus, Seal, encode
+from cortex_tools.streams.items import Corpus, Seal
+from cortex_tools.streams.lines import encode
 from cortex_tools.streams.segments import SegmentReader, SegmentWriter
 
 TYPE_CHECKING = False

@@ -12,7 +12,8 @@ from cortex_tools.files.foreign import ForeignFilter, find
 from cortex_tools.files.names import shown
 from cortex_tools.files.spool import Spool
 from cortex_tools.stages.census import Census
-from cortex_tools.streams.lines import Corpus, Item, Seal, decode, encode
+from cortex_tools.streams.items import Corpus, Item, Seal
+from cortex_tools.streams.lines import decode, encode
 from cortex_tools.streams.segments import LINE_BYTES, SegmentReader, SegmentWriter, merged
 
 TYPE_CHECKING = False

@@ -11,7 +11,8 @@ from cortex_tools.files.stdio import STDIN, say
 from cortex_tools.stages.census import Census
 from cortex_tools.stages.envelope import EXPORT_FORMAT
 from cortex_tools.streams.documents import Document, fault
-from cortex_tools.streams.lines import Corpus, Item, encode, of_fields
+from cortex_tools.streams.items import Corpus, Item
+from cortex_tools.streams.lines import encode, of_fields
 from cortex_tools.streams.segments import LINE_BYTES, SegmentWriter
 
 TYPE_CHECKING = False

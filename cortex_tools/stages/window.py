@@ -12,7 +12,7 @@ from cortex_tools.domain.timestamps import format_ms, parse_ms
 from cortex_tools.files.names import shown
 from cortex_tools.stages.base import Stage
 from cortex_tools.stages.bodies import Bodies
-from cortex_tools.streams.lines import Anchor, Item
+from cortex_tools.streams.items import Anchor, Item
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

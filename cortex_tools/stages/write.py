@@ -23,7 +23,8 @@ from cortex_tools.files.stdio import (
     say,
     text_arguments,
 )
-from cortex_tools.streams.lines import Corpus, Result, failure
+from cortex_tools.streams.items import Corpus, Result
+from cortex_tools.streams.lines import failure
 from cortex_tools.streams.segments import SegmentWriter
 
 TYPE_CHECKING = False

@@ -9,7 +9,8 @@ from cortex_tools.domain.expansion import Expansion
 from cortex_tools.domain.records import Card, Record
 from cortex_tools.files.names import shown
 from cortex_tools.files.stdio import write_all
-from cortex_tools.streams.lines import Corpus, Failure, Item, Seal, decode, encode
+from cortex_tools.streams.items import Corpus, Failure, Item, Seal
+from cortex_tools.streams.lines import decode, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
