@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -129,7 +130,7 @@ def judge(process: subprocess.Popen[bytes], right: bytes, case: object) -> None:
         raise kit.Finding(f"status 0 without the right answer: {stdout[:300]!r} {stderr[:300]!r}", case)
     if process.returncode != 0 and b'"ok":true' in stdout and stdout.endswith(b"}\n") and stdout != right:
         raise kit.Finding(f"a success that is none: {stdout[:300]!r}", case)
-    if b"Traceback" in stderr and b"cortex_tools/" in stderr:  # up to our first module it is the interpreter's
+    if re.search(rb'File "[^"]*cortex_tools/', stderr):  # up to our first module it is the interpreter's
         raise kit.Finding(f"a traceback: {stderr[-300:]!r}", case)
     if SECRET.encode() in stdout + stderr:
         raise kit.Finding("private text", case)
