@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,9 @@ import pytest
 
 from cortex_tools.driver import respond, workers
 from cortex_tools.driver import run as driver
+from cortex_tools.driver.run import Layout
 from cortex_tools.library import Runtime, run_cortex
+from tests import moving
 from tests.support import envelope, environment, failure, note, run, shell, write_corpus
 
 B = "KNOWLEDGE/sub/b.md"
@@ -42,7 +45,10 @@ def _keep_time(path: Path, work: Callable[[], object]) -> None:
     """Do `work` and give `path` the modification time it had before."""
     before = path.stat()
     work()
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    while True:
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        if path.stat().st_ctime_ns != before.st_ctime_ns:  # the clock's grain may be coarse
+            return
 
 
 def _link_to_moved_original(root: Path) -> None:
@@ -338,6 +344,49 @@ def test_a_folder_that_changes_during_every_walk(root: Path, listed: list[Callab
     assert "KNOWLEDGE" in body["error"]["message"]
 
 
+def test_a_note_whose_time_was_set_back_has_changed_all_the_same(root: Path, walks: Walks) -> None:
+    """Same device, inode, length and time of modification; the time of the last change of status cannot be set."""
+
+    def change(number: int) -> None:
+        if number == 1:
+            _keep_time(root / B, lambda: (root / B).write_text(TEXT.replace("before", "behind")))
+
+    walks.after = change
+    assert "loom behind" in content(root) and walks.count == 2
+
+
+def test_a_folder_whose_time_was_set_back_has_changed_all_the_same(
+    root: Path, listed: list[Callable[[], object]]
+) -> None:
+    late = root / "KNOWLEDGE/late.md"
+    listed.append(lambda: _keep_time(root / "KNOWLEDGE", lambda: late.write_text(note("late"))))
+    status, body = ask(root, "status")
+    assert status == 0 and body["data"]["canonical"]["records"] == 4
+
+
+@pytest.mark.parametrize("place", ["KNOWLEDGE", "MEMORY"])
+def test_a_link_that_appears_at_the_root_during_the_walk(
+    root: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """What is added to the root after it never stood beside a sound corpus, even where no note lies behind the link."""
+    for path in (root / B, root / "KNOWLEDGE/sub/c.md", root / "KNOWLEDGE/a.md"):
+        path.unlink()
+    real, late = os.scandir, iter((True,))
+
+    def scandir(path: Any = ".") -> Any:
+        if next(late, False):  # KNOWLEDGE is about to be listed, the root is not yet
+            if place == "KNOWLEDGE":
+                _top_link_to_moved_original(root)
+            else:
+                (root / "MEMORY").symlink_to("nowhere")
+            (root / "LATE_MEMORY.md").write_text(note("late"))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    status, body = ask(root, "status")
+    assert status == 4 and body["error"]["code"] == "integrity_error" and place in body["error"]["message"], body
+
+
 @pytest.mark.parametrize("comes", ["KNOWLEDGE", "MEMORY", "MEMORY/KNOWLEDGE"])
 def test_a_corpus_folder_that_appears_as_soon_as_it_was_looked_for(
     root: Path, monkeypatch: pytest.MonkeyPatch, comes: str
@@ -405,6 +454,29 @@ def test_rebuild_says_that_the_corpus_changed_between_its_passes(root: Path, wal
     assert settled["equivalent"] is True and settled["canonical_digest"] == moved["rebuilt_digest"]
 
 
+@pytest.mark.parametrize("layout", [Layout, workers.Spread])
+def test_rebuild_over_two_roots_is_tried_afresh(
+    root: Path, walks: Walks, monkeypatch: pytest.MonkeyPatch, layout: type[Layout]
+) -> None:
+    """An alias that leads elsewhere from one pass to the next: a digest of each would compare what never was one."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
+    other = write_corpus(root.parent / "other", {"x.md": note("x")})
+    alias, real = root.parent / "alias", driver.pin_root
+    turns = iter((root, other, root, other, root, other))
+
+    def pin_root(requested: bytes) -> Any:
+        return real(os.fsencode(next(turns)))
+
+    monkeypatch.setattr(driver, "pin_root", pin_root)
+    command = ["rebuild", "--from-canonical"]
+    answer = respond.respond(command, Runtime(memory_root=alias), layout())
+    if layout is Layout:
+        assert answer.status == 4 and "root" in answer.envelope["error"]["message"], answer.envelope
+        turns = iter((root, other, other, other))
+        answer = respond.respond(command, Runtime(memory_root=alias), layout())
+    assert answer.status == 0 and answer.envelope["data"]["equivalent"] is True
+
+
 def test_rebuild_tries_again_what_changes_within_a_pass(root: Path, walks: Walks) -> None:
     walks.after = lambda number: _rewrite(root, "loom within") if number == 2 else None
     status, body = ask(root, "rebuild", "--from-canonical")
@@ -425,6 +497,88 @@ def test_the_pipeline_of_rebuild_says_it_too(root: Path, change: str) -> None:
     after = envelope(done)["data"]
     assert done.returncode == 0 and after["equivalent"] is False and after["records"] == 3
     assert after["canonical_digest"] == before["canonical_digest"] != after["rebuilt_digest"]
+
+
+# A course of changes, at every call of the reader
+
+
+class Between:
+    """Does something just before given calls of the system, counted from 1 while a reader runs."""
+
+    CALLS = ("open", "stat", "fstat", "read", "scandir", "close", "dup", "readlink", "lstat")
+
+    def __init__(self, patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+        self.calls = 0
+        self.times: dict[int, int] = {}  # how often, by the number of the call
+        self.act = act
+        self.reading = False
+        for name in self.CALLS:
+            patch.setattr(os, name, self._wrapped(getattr(os, name)))
+
+    def _wrapped(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            if self.reading:
+                self.calls += 1
+                self.reading = False
+                for _ in range(self.times.get(self.calls, 0)):
+                    self.act()
+                self.reading = True
+            return real(*arguments, **keywords)
+
+        return call
+
+
+def test_every_answer_is_one_of_a_state_that_was_there(tmp_path: Path) -> None:
+    """Changes by the hundred, of every sort that tests/moving.py knows, between the calls of the reader."""
+    seed = 1
+    course = moving.Course(tmp_path / "quiet", seed, 300)
+    moving.prepare(tmp_path / "base")
+    state = 0
+
+    def act() -> None:
+        nonlocal state
+        step = course.steps[state % len(course.steps)]
+        moving.take(tmp_path / "base", step)
+        moving.stamp(tmp_path / "base", step, state)
+        state += 1
+
+    chance, answered, met = random.Random(seed), 0, set()
+    with pytest.MonkeyPatch.context() as patch:
+        between = Between(patch, act)
+        for _ in range(1_000):
+            name = chance.choice(list(moving.COMMANDS))
+            between.times = {}
+            for _ in range(chance.choice((1, 1, 2, 2, 3, 5))):
+                call = int(chance.triangular(1, 150, 20))
+                between.times[call] = between.times.get(call, 0) + chance.choice((1, 1, 1, 2, 3))
+            first, between.calls, between.reading = state, 0, True
+            status, body = ask(tmp_path / "base/alias", *moving.COMMANDS[name])
+            between.reading = False
+            found = moving.told(tmp_path / "base", status, body)
+            steps = [course.steps[number % len(course.steps)][:2] for number in range(first, state)]
+            assert course.wrong(name, first, state, found) == "", (name, between.times, steps, found)
+            answered += not moving.refused(found)
+            met |= {kind for kind, _ in steps}
+            if chance.random() < 0.5:
+                act()
+    assert answered > 400 and len(met) > 9, (answered, met)  # else it shows nothing
+
+
+def test_what_the_course_would_find(tmp_path: Path) -> None:
+    """An answer mixed from two states, a text from outside, another failure: all are wrong."""
+    course = moving.Course(tmp_path / "quiet", 1, 60)
+    number = next(number for number, answer in enumerate(course.answers) if answer["get"][0] == 0)
+    right = course.answers[number]["get"]
+    assert course.wrong("get", number, number, right) == ""
+    later = next(n for n in range(number, 60) if course.answers[n]["get"] not in (right, course.answers[0]["get"]))
+    assert course.wrong("get", later, later, right) and not course.wrong("get", number, later, right)
+    assert course.wrong("get", number, number, (0, right[1].replace("loom t", "loom u")))
+    assert course.wrong("get", number, number, (0, right[1].replace("loom t", moving.CANARY)))
+    assert course.wrong("get", number, number, (1, '{"error":{"code":"internal_error"}}'))
+    assert course.wrong("get", number, number, (4, '{"error":{"code":"integrity_error"}}')) == ""
+    digest = course.answers[number]["rebuild"][1]
+    assert course.wrong("rebuild", number, number, (0, digest)) == ""
+    assert course.wrong("rebuild", number, number, (0, digest.replace('"records": ', '"records": 1')))
 
 
 # A writer beside readers

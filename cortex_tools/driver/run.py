@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from cortex_tools.contract import limits
-from cortex_tools.contract.errors import CortexError
+from cortex_tools.contract.errors import CortexError, Unsound
 from cortex_tools.domain.envelope import Raw
 from cortex_tools.driver.plan import Plan
 from cortex_tools.files.reading import read_records
@@ -21,8 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    # Of each digest that a pass has come to: SHA-256 and number of records.
-    Digests = list[tuple[str, int]]
+    # What a pass has come to: the pinned root, and of each digest its SHA-256 and number of records.
+    Digests = tuple[str, list[tuple[str, int]]]
 
 
 class Layout:
@@ -60,23 +60,29 @@ def _run_once(plan: Plan, requested: bytes, layout: Layout, now_ms: int) -> Raw:
     def one_pass(where: Layout) -> Digests:
         kept = _Kept()
         _run_pass(plan, requested, where, now_ms, kept)
-        return kept.digests
+        return kept.root, kept.digests
 
-    for digests in layout.passes(plan.passes, one_pass):
+    passes = layout.passes(plan.passes, one_pass)
+    if any(root != passes[0][0] for root, _ in passes):
+        raise Unsound("the memory root", "became another between the passes", "try again", changed=True)
+    for _, digests in passes:
         for digest in digests:
             envelope.take(Digest(*digest))
     return envelope.data()
 
 
 class _Kept(Stage):
-    """The end of one pass of several: its digests as plain values, which can cross a pipe."""
+    """The end of one pass of several: its root and digests as plain values, which can cross a pipe."""
 
     def __init__(self) -> None:
-        self.digests: Digests = []
+        self.root = ""
+        self.digests: list[tuple[str, int]] = []
 
     def take(self, item: Item) -> None:
         if isinstance(item, Digest):
             self.digests.append((item.sha256, item.records))
+        elif isinstance(item, Corpus):
+            self.root = item.root or ""
 
 
 def _run_pass(plan: Plan, requested: bytes, layout: Layout, now_ms: int, end: Stage) -> None:

@@ -49,6 +49,8 @@ class NoteReader:
 
     def _read(self, descriptor: int, file: NoteFile) -> bytes:
         status = os.fstat(descriptor)
+        if not file.ctime_ns:  # listed by another process
+            file.ctime_ns = status.st_ctime_ns
         expected = file.identity
         if not stat.S_ISREG(status.st_mode) or identity(status) != expected:
             raise _changed(file)

@@ -27,31 +27,44 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cortex_tools.domain.records import Report
 
-Identity = tuple[int, int, int, int]
+Identity = tuple[int, int, int, int, int]
 
 
-class NoteFile:
+class _Unlisted:
+    """What is known of a note only in the process that listed it: a stream carries the slots of NoteFile itself."""
+
+    __slots__ = ("ctime_ns",)
+
+
+class NoteFile(_Unlisted):
     """A note as listed: its path below the root, its format, and what must still hold when it is read."""
 
     kind = "file"
     __slots__ = ("path", "format", "bytes", "dev", "ino", "mtime_ns")
 
-    def __init__(self, path: str, format: str, bytes: int, dev: int, ino: int, mtime_ns: int) -> None:
+    def __init__(
+        self, path: str, format: str, bytes: int, dev: int, ino: int, mtime_ns: int, ctime_ns: int = 0
+    ) -> None:
+        """`ctime_ns` is 0 where another process listed the note."""
         self.path = path
         self.format = format
         self.bytes = bytes
         self.dev = dev
         self.ino = ino
         self.mtime_ns = mtime_ns
+        self.ctime_ns = ctime_ns
 
     @property
     def identity(self) -> Identity:
-        return (self.dev, self.ino, self.bytes, self.mtime_ns)
+        return (self.dev, self.ino, self.bytes, self.mtime_ns, self.ctime_ns)
 
 
 def identity(status: os.stat_result) -> Identity:
-    """What must not differ between listing, opening and the last read of a file."""
-    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    """What must not differ between listing, opening and the last read of a file.
+
+    The time of modification can be set back to what it was; that of the last change of status cannot.
+    """
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def walk(root: Root, report: Report = refuse) -> list[NoteFile]:
@@ -93,15 +106,18 @@ class _Walk:
         self._too_many = False
         self._folders: list[tuple[str, Identity]] = []
         self._absent: list[str] = []
+        self._refused = False  # MEMORY, and that has been reported
 
     def run(self) -> list[NoteFile]:
         top = self._stat_top("KNOWLEDGE")
+        memory = None
         try:
             memory = self._stat_top("MEMORY")  # looked at either way: a link of that name is refused
         except CortexError as error:
             if top is None:
                 raise
             self._report(error)
+            self._refused = True
         if top is not None:
             self._walk_top("KNOWLEDGE", top)
             self._hot_files()
@@ -112,6 +128,8 @@ class _Walk:
         self._check_sizes()
         if top is None:
             self._check_absent()
+        elif not self._refused:
+            self._stat_top("MEMORY")  # nor may it have become a link
         self._check_folders()
         self._files.sort(key=lambda file: file.path)
         if not all(file.path.isascii() for file in self._files):
@@ -225,7 +243,8 @@ class _Walk:
                 self._report(Unsound("", what, "move some away"))
             self._too_many = True
             return
-        self._files.append(NoteFile(path, format, status.st_size, status.st_dev, status.st_ino, status.st_mtime_ns))
+        times = (status.st_mtime_ns, status.st_ctime_ns)
+        self._files.append(NoteFile(path, format, status.st_size, status.st_dev, status.st_ino, *times))
 
     def _check_sizes(self) -> None:
         total = sum(file.bytes for file in self._files)
@@ -248,7 +267,8 @@ class _Walk:
         """Look at each folder again: what was listed must have held at one moment."""
         for prefix, before in self._folders:
             try:
-                now = os.stat(prefix.encode() or b".", dir_fd=self._root.descriptor, follow_symlinks=False)
+                # Without the slash at its end, which would lead through a link that has taken its place.
+                now = os.stat(prefix[:-1].encode() or b".", dir_fd=self._root.descriptor, follow_symlinks=False)
             except OSError as error:
                 raise unreadable(prefix.rstrip("/") or "the memory root", error) from None
             if identity(now) != before:
