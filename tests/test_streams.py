@@ -23,6 +23,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from xxhash import xxh3_64_hexdigest
 
+from cortex_tools.contract import limits
 from cortex_tools.contract.errors import EXIT_STATUS, CortexError
 from cortex_tools.domain.records import CARD_KEYS, PROVENANCE_KEYS, RECORD_KEYS
 from cortex_tools.streams import lines as line_kinds
@@ -906,6 +907,10 @@ GARBAGE: dict[str, Any] = {
     "a path out of the root": {**FILE, "path": "../p.md"},
     "an absolute path": {**FILE, "path": "/etc/passwd"},
     "another format": {**FILE, "format": "text"},
+    "the format of another ending": {**FILE, "format": "jsonl"},
+    "no note by its ending": {**FILE, "path": "p.txt"},
+    "no note and no format": {**FILE, "path": "p.txt", "format": None},
+    "a file over the limit": {**FILE, "bytes": limits.FILE_BYTES + 1},
     "part 2 of 1": {"kind": "corpus", "root": "/", "listing": "0" * 16, "part": 2, "parts": 1, "files": 0, "bytes": 0},
     "an error with the wrong status": {"kind": "error", "code": "not_found", "exit": 0, "message": "m", "stage": "s"},
     "not UTF-8": json.dumps(RECORD).encode().replace(b"loom", b"l\xff\xffm"),
@@ -928,6 +933,72 @@ def test_unsealed_still_refuses_garbage(name: str, odd: Streams) -> None:
         assert "line 2" in message, case
         # A line may be unstripped text: not a word of it is shown.
         assert not any(word in outcome.stdout + outcome.stderr for word in (b"loom", b"a <private", b"passwd")), case
+
+
+# Where the corpus lies, what scan leaves out there, and a note that it takes.
+UNLISTED = {
+    "KNOWLEDGE": (
+        ["a.md", "MEMORY/KNOWLEDGE/a.md", "KNOWLEDGE/_a.md", "KNOWLEDGE/.a.md", "a_MEMORY.jsonl"],
+        "_MEMORY.md",
+    ),
+    "MEMORY/KNOWLEDGE": (
+        ["a.md", "MEMORY/a.md", "MEMORY/KNOWLEDGE/x/_y/a.md", "HOT_MEMORY.md"],
+        "MEMORY/KNOWLEDGE/a_/b.md",
+    ),
+    "": ([".git/a.md", "_a/a.md", "a/.b.jsonl", "_MEMORY.md"], "a/HOT_MEMORY.md"),
+}
+
+
+@pytest.mark.parametrize("folder", UNLISTED)
+def test_strip_opens_nothing_that_scan_would_not_list(folder: str, tmp_path: Path) -> None:
+    """By name, however it came into the listing; the file is there and is as the line says."""
+    unlisted, listed = UNLISTED[folder]
+    paths = [*unlisted, listed]
+    taken = os.path.join(folder, "taken.md")
+    write_corpus(tmp_path, {taken: note("taken", "loom")} | {path: note(path, "TEASEL") for path in paths})
+    lines = split_lines(one(["cortex-scan", "--memory-root", str(tmp_path)]))[:-1]
+    assert {json.loads(line)["path"] for line in lines[1:]} == {taken, listed}
+
+    def line_of(path: str) -> bytes:
+        status = os.stat(tmp_path / path)
+        held = {"bytes": status.st_size, "dev": status.st_dev, "ino": status.st_ino, "mtime_ns": status.st_mtime_ns}
+        format = "jsonl" if path.endswith("jsonl") else "markdown"
+        return json.dumps({"kind": "file", "path": path, "format": format, **held}).encode() + b"\n"
+
+    assert b"TEASEL" in one(["cortex-strip", "--unsealed"], lines[0] + line_of(listed))
+    streams = [[lines[0], line_of(path)] for path in unlisted]
+    jobs = [(["cortex-strip", "--unsealed"], b"".join(stream)) for stream in streams]
+    jobs += [(["cortex-strip"], sealed(stream)) for stream in streams]
+    for path, done in zip([*unlisted, *unlisted], batch(jobs), strict=True):
+        assert path in refused(done, "cortex-strip") and b"TEASEL" not in done.stdout, path
+
+
+def test_strip_reads_no_more_than_a_corpus_may_hold(odd: Streams) -> None:
+    """Over all parts, and before it opens the first note."""
+    corpus = split_lines(odd.listing)[0]
+    head = {**json.loads(corpus), "parts": 2}
+    halves = [json.dumps({**head, "part": part}).encode() + b"\n" for part in (1, 2)]
+    line = json.dumps(FILE).encode() + b"\n"
+    big = json.dumps({**FILE, "bytes": limits.FILE_BYTES}).encode() + b"\n"
+    files, bigs = limits.CORPUS_FILES, limits.CORPUS_BYTES // limits.FILE_BYTES
+    streams = {
+        "files": [line] * files,
+        "bytes": [big] * bigs,
+    }
+    for what, lines in streams.items():
+        over = [halves[0], *lines, halves[1], line]
+        limit = str(limits.CORPUS_FILES if what == "files" else limits.CORPUS_BYTES)
+        within, *beyond = batch(
+            [
+                (["cortex-strip", "--unsealed"], b"".join([corpus, *lines])),
+                (["cortex-strip", "--unsealed"], b"".join([corpus, *lines, line])),
+                (["cortex-strip", "--unsealed"], b"".join(over)),
+                (["cortex-strip"], sealed(over[:-2]) + sealed(over[-2:])),
+            ]
+        )
+        assert "p.md is no note" in refused(within, "cortex-strip")
+        for done in beyond:
+            assert f"more than {limit} {what}" in refused(done, "cortex-strip")
 
 
 @pytest.mark.parametrize("name", ["cortex-select", "cortex-rank", "cortex-digest", "cortex-card", "cortex-envelope"])

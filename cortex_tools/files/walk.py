@@ -15,6 +15,7 @@ from cortex_tools.files.root import Root
 
 FORMATS = {".md": "markdown", ".jsonl": "jsonl"}
 HOT_SUFFIX = "_MEMORY.md"
+_SKIPPED = "_."  # what begins with one of these is skipped whole
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 # What opening a link without following it gives: ENOTDIR where a folder is wanted, ELOOP, and EMLINK on FreeBSD.
@@ -79,23 +80,32 @@ def walk(root: Root, report: Report = refuse) -> list[NoteFile]:
     return _Walk(root, report).run()
 
 
-def would_list(root: Root, path: str) -> bool:
-    """Whether the walk would list a file made at `path`, which is relative to the root."""
-    folder, _, name = path.rpartition("/")
-    if not path.endswith(tuple(FORMATS)):
-        return False
-    for corpus in ("KNOWLEDGE", "MEMORY/KNOWLEDGE"):
+def format_of(path: str) -> str | None:
+    """The format of a note by the ending of its path; None where it is no note."""
+    return FORMATS.get(path[path.rfind(".") :])
+
+
+def corpus_folder(root: Root) -> str:
+    """The folder that the corpus of `root` lies in, with a slash at its end; empty where that is the root itself."""
+    for folder in ("KNOWLEDGE/", "MEMORY/KNOWLEDGE/"):
         try:
-            os.stat(corpus, dir_fd=root.descriptor, follow_symlinks=False)
+            os.stat(folder[:-1], dir_fd=root.descriptor, follow_symlinks=False)
         except OSError:
             continue
-        if corpus == "KNOWLEDGE" and not folder and name.endswith(HOT_SUFFIX):
-            return True
-        if not path.startswith(corpus + "/"):
-            return False
-        path = path[len(corpus) + 1 :]
-        break
-    return not any(part.startswith(("_", ".")) for part in path.split("/"))
+        return folder
+    return ""
+
+
+def would_list(folder: str, path: str) -> bool:
+    """Whether the walk of a root whose corpus lies in `folder` (see corpus_folder) lists a file at `path`, by its name.
+
+    `path` is relative to the root.
+    """
+    if format_of(path) is None:
+        return False
+    if folder == "KNOWLEDGE/" and path.endswith(HOT_SUFFIX) and "/" not in path:
+        return True
+    return path.startswith(folder) and not any(part[:1] in _SKIPPED for part in path[len(folder) :].split("/"))
 
 
 class _Walk:
@@ -178,7 +188,7 @@ class _Walk:
             with os.scandir(descriptor) as entries:
                 found = sorted(entries, key=lambda entry: entry.name)
             for entry in found:
-                if entry.name[0] not in "_.":
+                if entry.name[0] not in _SKIPPED:
                     self._take(entry, descriptor, prefix)
         except OSError as error:
             self._report(unreadable(prefix.rstrip("/") or ".", error))
@@ -199,9 +209,9 @@ class _Walk:
             else:
                 self._walk_folder(below, path + "/")
             return
-        for ending, format in FORMATS.items():
-            if path.endswith(ending):
-                self._add(path, format, entry.stat(follow_symlinks=False))
+        format = format_of(path)
+        if format is not None:
+            self._add(path, format, entry.stat(follow_symlinks=False))
 
     def _hot_files(self) -> None:
         """The root's own files that end in _MEMORY.md, whatever they begin with."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from functools import partial
 
+from cortex_tools.contract import limits
 from cortex_tools.contract.errors import integrity_error
 from cortex_tools.contract.grammar import Arguments
 from cortex_tools.contract.options import EXECUTABLES
@@ -15,7 +16,7 @@ from cortex_tools.files.reading import read_records
 from cortex_tools.files.root import Root, pin_root
 from cortex_tools.files.spool import Spool
 from cortex_tools.files.stdio import STDERR, STDOUT
-from cortex_tools.files.walk import NoteFile
+from cortex_tools.files.walk import NoteFile, corpus_folder, would_list
 from cortex_tools.stages.census import Census
 from cortex_tools.streams.items import Corpus, Seal
 from cortex_tools.streams.lines import encode
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 READING = "reading notes"
+_FROM_SCAN = "cortex-strip reads what cortex-scan lists"
 _DECLARED = EXECUTABLES["cortex-strip"]
 
 
@@ -39,11 +41,12 @@ def run(arguments: Arguments, reader: SegmentReader, writer: SegmentWriter) -> N
         writer.seal()
         writer.write(corpus)
         if corpus.root is None:
-            raise integrity_error("the stream names no memory root; cortex-strip reads what cortex-scan lists")
+            raise integrity_error(f"the stream names no memory root; {_FROM_SCAN}")
         root = pin_root(corpus.root.encode())
         try:
             if root.text != corpus.root:
                 raise integrity_error(f"the memory root {shown(corpus.root)} changed after it was listed; try again")
+            _check_names(root, files)
             _write_records(root, files, jobs, census, writer)
         finally:
             root.close()
@@ -54,16 +57,30 @@ def run(arguments: Arguments, reader: SegmentReader, writer: SegmentWriter) -> N
 
 def _segments(reader: SegmentReader) -> list[tuple[Corpus, list[NoteFile]]]:
     segments: list[tuple[Corpus, list[NoteFile]]] = []
+    count = size = 0
     for item in reader:
         if isinstance(item, Corpus):
             segments.append((item, []))
         elif isinstance(item, NoteFile) and segments:
             segments[-1][1].append(item)
+            count, size = count + 1, size + item.bytes
+            if count > limits.CORPUS_FILES:
+                raise integrity_error(f"the stream lists more than {limits.CORPUS_FILES} files; {_FROM_SCAN}")
+            if size > limits.CORPUS_BYTES:
+                raise integrity_error(f"the stream lists more than {limits.CORPUS_BYTES} bytes; {_FROM_SCAN}")
         elif not isinstance(item, Seal):
             raise integrity_error(f"a {item.kind} line has no place before cortex-strip; feed it from cortex-scan")
     if not segments:
         raise integrity_error("the stream has no corpus line; cortex-strip needs it to know the root")
     return segments
+
+
+def _check_names(root: Root, files: list[NoteFile]) -> None:
+    """A listing may have gone through another program: no note is opened for it that the walk would not have found."""
+    folder = corpus_folder(root)
+    for file in files:
+        if not would_list(folder, file.path):
+            raise integrity_error(f"{shown(file.path)} is no note of the corpus; {_FROM_SCAN}")
 
 
 def _write_records(root: Root, files: list[NoteFile], jobs: int, census: Census, writer: SegmentWriter) -> None:

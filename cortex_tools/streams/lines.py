@@ -16,7 +16,7 @@ from cortex_tools.domain.privacy import may_hold_tag, strip_private
 from cortex_tools.domain.records import CARD_KEYS, PROVENANCE_KEYS, RECORD_KEYS, Card, Record
 from cortex_tools.domain.text import is_blank, text_fault
 from cortex_tools.domain.timestamps import parse_ms
-from cortex_tools.files.walk import FORMATS, NoteFile
+from cortex_tools.files.walk import NoteFile, format_of
 from cortex_tools.streams.items import Anchor, Corpus, Digest, Explanation, Failure, Result, Seal
 
 TYPE_CHECKING = False
@@ -165,12 +165,12 @@ def _corpus(fields: dict[str, Any]) -> Corpus:
 def _file(fields: dict[str, Any]) -> NoteFile:
     _shape(fields, NoteFile.__slots__)
     path = _name(fields["path"])
-    if fields["format"] not in FORMATS.values() or _leaves_root(path):
+    if _text(fields["format"]) != format_of(path) or _leaves_root(path):
         raise _Fault
     size, dev, ino, mtime_ns = (fields[name] for name in ("bytes", "dev", "ino", "mtime_ns"))
-    if type(mtime_ns) is not int:  # negative before 1970
+    if type(mtime_ns) is not int or _whole(size) > limits.FILE_BYTES:  # a time is negative before 1970
         raise _Fault
-    return NoteFile(path, fields["format"], _whole(size), _whole(dev), _whole(ino), mtime_ns)
+    return NoteFile(path, fields["format"], size, _whole(dev), _whole(ino), mtime_ns)
 
 
 def _leaves_root(path: str) -> bool:

@@ -18,7 +18,7 @@ from cortex_tools.evidence.reading import Unreadable
 from cortex_tools.files.durable import sync
 from cortex_tools.files.names import shown
 from cortex_tools.files.root import pin_root, requested_root
-from cortex_tools.files.walk import would_list
+from cortex_tools.files.walk import corpus_folder, would_list
 from cortex_tools.library import run_cortex
 
 TYPE_CHECKING = False
@@ -141,7 +141,7 @@ def check_place(path: str, asked: str | None) -> None:
     try:
         folder, name = os.path.split(os.fsencode(path))
         below = os.path.relpath(os.path.join(os.path.realpath(folder), name), root.path)
-        if below.split(b"/")[0] != b".." and would_list(root, os.fsdecode(below)):
+        if below.split(b"/")[0] != b".." and would_list(corpus_folder(root), os.fsdecode(below)):
             raise invalid_input(
                 f"{shown(path)} would count as a note and spoil the corpus; give a file outside the memory root, "
                 "or make a folder KNOWLEDGE in the root, move the notes into it and give a file beside it"
