@@ -27,7 +27,7 @@ def id_key(identifier: str) -> Key:
 
 
 def _general_key(identifier: str) -> Key:
-    import unicodedata  # IDs are nearly always ASCII
+    from cortex_tools.domain.marks import combining  # IDs are nearly always ASCII
 
     primary: list[str] = []
     marks: list[int] = []
@@ -36,7 +36,7 @@ def _general_key(identifier: str) -> Key:
         primary.append(chr(_PRIMARY.get(ord(letter), ord(letter))))
         case.append("\x01" if letter.isupper() else "\0")
         # Marks in canonical order (by class, else as they stand), so that every spelling has one key.
-        following.sort(key=unicodedata.combining)
+        following.sort(key=combining)
         marks += [0, *(_MARK_WEIGHT.get(mark, 0x100 + ord(mark)) for mark in following)]
     while marks and marks[-1] == 0:
         marks.pop()  # so that an ID without marks has the same key, (), whichever way it was made
@@ -45,13 +45,13 @@ def _general_key(identifier: str) -> Key:
 
 def _letters(identifier: str) -> list[tuple[str, list[str]]]:
     """Each base character with the marks that follow it (NFD); marks before any base stand for themselves."""
-    import unicodedata
+    from cortex_tools.domain.marks import combining, decomposed
 
     letters: list[tuple[str, list[str]]] = []
     for char in identifier:
         # A Hangul syllable comes apart into letters, not into a letter and marks: it stays whole.
-        for part in char if "\uac00" <= char <= "\ud7a3" else unicodedata.normalize("NFD", char):
-            if letters and unicodedata.combining(part):
+        for part in char if "\uac00" <= char <= "\ud7a3" else decomposed(char):
+            if letters and combining(part):
                 letters[-1][1].append(part)
             else:
                 letters.append((part, []))

@@ -249,14 +249,6 @@ def _fold(char: str) -> str:
     return "".join(kept).lower()
 
 
-def _decomposed_from(text: str, at: int) -> Iterator[str]:
-    """The characters of `text` from `at` on, each taken apart: some are marks only then (U+0F73)."""
-    import unicodedata
-
-    for index in range(at, len(text)):
-        yield from unicodedata.normalize("NFKD", text[index])
-
-
 _IGNORED = ("Cc", "Cf", "Zs", "Zl", "Zp")
 
 
@@ -270,11 +262,14 @@ def _mark_follows(text: str, at: int) -> tuple[bool, bool]:
         return False, at >= len(text)
     import unicodedata
 
+    from cortex_tools.domain.marks import combining, taken_apart
+
     first_of_class: dict[int, str] = {}
     is_open = True
-    for part in _decomposed_from(text, at):
-        if not unicodedata.combining(part):
+    # Each is taken apart: some are marks only then (U+0F73).
+    for part in (part for index in range(at, len(text)) for part in taken_apart(text[index])):
+        if not combining(part):
             is_open = False
             break
-        first_of_class.setdefault(unicodedata.combining(part), part)
+        first_of_class.setdefault(combining(part), part)
     return unicodedata.normalize("NFKC", "e" + "".join(first_of_class.values()))[0] != "e", is_open
