@@ -7,7 +7,7 @@ import stat
 
 from cortex_tools.contract.errors import CortexError, Unsound
 from cortex_tools.files.names import shown
-from cortex_tools.files.walk import NoteFile, identity, unreadable
+from cortex_tools.files.walk import NoteFile, state, unreadable
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK a FIFO put in a note's place would hang the open.
@@ -51,8 +51,8 @@ class NoteReader:
         status = os.fstat(descriptor)
         if not file.ctime_ns:  # listed by another process
             file.ctime_ns = status.st_ctime_ns
-        expected = file.identity
-        if not stat.S_ISREG(status.st_mode) or identity(status) != expected:
+        expected = file.state
+        if not stat.S_ISREG(status.st_mode) or state(status) != expected:
             raise _changed(file)
         data = os.read(descriptor, file.bytes + 1)
         while len(data) < file.bytes:
@@ -60,7 +60,7 @@ class NoteReader:
             if not more:
                 break
             data += more
-        if len(data) != file.bytes or identity(os.fstat(descriptor)) != expected:
+        if len(data) != file.bytes or state(os.fstat(descriptor)) != expected:
             raise _changed(file)
         return data
 

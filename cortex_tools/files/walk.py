@@ -28,7 +28,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cortex_tools.domain.records import Report
 
-Identity = tuple[int, int, int, int, int]
+Identity = tuple[int, int, int, int]
+State = tuple[int, int, int, int, int]
 
 
 class _Unlisted:
@@ -56,11 +57,16 @@ class NoteFile(_Unlisted):
         self.ctime_ns = ctime_ns
 
     @property
-    def identity(self) -> Identity:
+    def state(self) -> State:
         return (self.dev, self.ino, self.bytes, self.mtime_ns, self.ctime_ns)
 
 
 def identity(status: os.stat_result) -> Identity:
+    """Which file it is, with what content; another name of it has the same."""
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def state(status: os.stat_result) -> State:
     """What must not differ between listing, opening and the last read of a file.
 
     The time of modification can be set back to what it was; that of the last change of status cannot.
@@ -114,7 +120,7 @@ class _Walk:
         self._report = report
         self._files: list[NoteFile] = []
         self._too_many = False
-        self._folders: list[tuple[str, Identity]] = []
+        self._folders: list[tuple[str, State]] = []
         self._absent: list[str] = []
         self._refused = False  # MEMORY, and that has been reported
 
@@ -184,7 +190,7 @@ class _Walk:
     def _walk_folder(self, descriptor: int, prefix: str) -> None:
         """List the open folder and all below it; closes `descriptor`."""
         try:
-            self._folders.append((prefix, identity(os.fstat(descriptor))))
+            self._folders.append((prefix, state(os.fstat(descriptor))))
             with os.scandir(descriptor) as entries:
                 found = sorted(entries, key=lambda entry: entry.name)
             for entry in found:
@@ -216,7 +222,7 @@ class _Walk:
     def _hot_files(self) -> None:
         """The root's own files that end in _MEMORY.md, whatever they begin with."""
         try:
-            self._folders.append(("", identity(os.fstat(self._root.descriptor))))
+            self._folders.append(("", state(os.fstat(self._root.descriptor))))
             with os.scandir(self._root.descriptor) as entries:
                 found = sorted((entry for entry in entries if entry.name.endswith(HOT_SUFFIX)), key=lambda e: e.name)
             for entry in found:
@@ -281,7 +287,7 @@ class _Walk:
                 now = os.stat(prefix[:-1].encode() or b".", dir_fd=self._root.descriptor, follow_symlinks=False)
             except OSError as error:
                 raise unreadable(prefix.rstrip("/") or "the memory root", error) from None
-            if identity(now) != before:
+            if state(now) != before:
                 what = "changed while it was being listed"
                 raise Unsound(shown(prefix) or "the memory root", what, "try again", changed=True)
 
