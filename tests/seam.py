@@ -26,7 +26,7 @@ EVERY = (*READING, *WRITING, *PROCESSES, *OTHERS)
 
 SERVER = r"""
 import errno, fcntl, gc, io, marshal, os, signal, sys, tempfile, time
-import hashlib, json, xxhash
+import hashlib, ijson, json, rich.console, rich.table, xxhash  # once, not in each child
 from cortex_tools.contract import options
 from cortex_tools.driver import main as driver, workers, writes, shell, plan
 from cortex_tools.evidence import program, affirm, appending, corpus, findings, hot, index, layout, report, reviewer
@@ -244,10 +244,15 @@ if sys.platform == "linux":  # orphans come to us, so that none waits for somebo
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 while True:
     try:
-        jobs = marshal.load(sys.stdin.buffer)
+        jobs, until_unhit = marshal.load(sys.stdin.buffer)
     except EOFError:
         break
-    marshal.dump([run(*job) for job in jobs], sys.stdout.buffer)
+    done = []
+    for job in jobs:
+        done.append(run(*job))
+        if until_unhit and not done[-1][3]:
+            break
+    marshal.dump(done, sys.stdout.buffer)
     sys.stdout.flush()
 """
 
@@ -303,10 +308,11 @@ class Seam:
     def run(self, job: Job, fault: Fault = NO_FAULT) -> Outcome:
         return self.batch([(job, fault)])[0]
 
-    def batch(self, runs: Iterable[tuple[Job, Fault]]) -> list[Outcome]:
+    def batch(self, runs: Iterable[tuple[Job, Fault]], *, until_unhit: bool = False) -> list[Outcome]:
+        """All of these runs, or those up to the first whose fault hit nothing."""
         assert self._process.stdin is not None and self._process.stdout is not None
         jobs = [(job.argv, job.given, job.env, tuple(fault), job.forks, job.now_ns) for job, fault in runs]
-        marshal.dump(jobs, self._process.stdin)
+        marshal.dump((jobs, until_unhit), self._process.stdin)
         self._process.stdin.flush()
         found = marshal.load(self._process.stdout)
         return [Outcome(one[0], one[1], one[2], one[3].decode().strip(), one[4]) for one in found]

@@ -8,7 +8,16 @@ from pathlib import Path
 
 from tests.seam import Seam, applicable
 from tests.soak import kit
-from tests.test_fault_seam import NAMES, WRITES, check, corpus, every, jobs, write_under_faults
+from tests.test_fault_seam import (
+    NAMES,
+    WRITES,
+    check,
+    corpus,
+    every,
+    health_under_faults,
+    jobs,
+    write_under_faults,
+)
 
 SHARE = 3
 FAULTS = ("EIO", "ENOMEM", "EMFILE", "ENOSPC", "ENOENT", "EAGAIN", "EACCES", "MemoryError")
@@ -16,13 +25,15 @@ BEYOND_MEMORY = ("close", "kill", "waitpid")  # calls that need none
 
 
 def search(budget: kit.Budget) -> None:
-    whos = [(name, who) for name in NAMES for who in (("driver", "workers") if "," in name else ("all",))]
+    whos = [
+        (name, who) for name in (*NAMES, "benchmark") for who in (("driver", "workers") if "," in name else ("all",))
+    ]
     tasks = [(name, who, fault) for (name, who), fault in itertools.product(whos, FAULTS)]
-    tasks += [(name, "", fault) for name, fault in itertools.product(WRITES, FAULTS)]
+    tasks += [(name, "", fault) for name, fault in itertools.product(WRITES, (*FAULTS, "SIGKILL"))]
+    tasks += [("health", "", fault) for fault in FAULTS]
     budget.random.shuffle(tasks)
     with tempfile.TemporaryDirectory() as folder:
         root = corpus(Path(folder, "read"))
-        (Path(folder) / "write").mkdir()
         seam = Seam(folder)
         work = jobs(seam, root)
         for name, who, fault in tasks:
@@ -31,7 +42,11 @@ def search(budget: kit.Budget) -> None:
             kinds = tuple(kind for kind in applicable(fault) if fault != "MemoryError" or kind not in BEYOND_MEMORY)
             try:
                 if not who:
-                    budget.tried += write_under_faults(name, seam, Path(folder, "write"), fault, kinds)
+                    with tempfile.TemporaryDirectory(dir=folder) as own:
+                        if name == "health":
+                            budget.tried += health_under_faults(seam, Path(own), fault, kinds)
+                        else:
+                            budget.tried += write_under_faults(name, seam, Path(own), fault, kinds)
                     continue
                 right = seam.run(work[name])
                 for outcome in every(seam, work[name], fault, kinds, who):
