@@ -10,13 +10,13 @@ import json
 import math
 
 from cortex_tools.contract.errors import invalid_input
-from cortex_tools.contract.grammar import Arguments
+from cortex_tools.contract.grammar import Arguments, check_adapter
 from cortex_tools.contract.options import ADAPTERS
 from cortex_tools.domain.capture import create_capture_envelope, ingest_capture_envelope, is_capture_valid_at
 from cortex_tools.domain.envelope import Answer, Raw
 from cortex_tools.domain.privacy import strip_private
 from cortex_tools.driver import respond
-from cortex_tools.driver.request import check_adapter, checked_request
+from cortex_tools.driver.request import checked_request
 from cortex_tools.driver.run import Layout
 from cortex_tools.driver.runtime import Runtime
 

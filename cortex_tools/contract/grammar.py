@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cortex_tools.contract.errors import invalid_input
-from cortex_tools.contract.options import MEMORY_ROOT, Command
+from cortex_tools.contract.options import ADAPTERS, MEMORY_ROOT, Command
 
 
 class Arguments:
@@ -119,6 +119,12 @@ def _is_utf8(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def check_adapter(name: str | None) -> None:
+    """Raise invalid_input for the value of --adapter that names none; None, where it was not given, is no fault."""
+    if name is not None and name not in ADAPTERS:
+        raise invalid_input(f"--adapter must be one of {', '.join(ADAPTERS)}")
 
 
 def count_positionals(command: Command, positionals: list[str]) -> None:

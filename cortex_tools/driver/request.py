@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cortex_tools.contract.errors import invalid_input
-from cortex_tools.contract.grammar import Arguments, check_utf8, count_positionals, parse
-from cortex_tools.contract.options import ADAPTERS, COMMANDS, Command
+from cortex_tools.contract.grammar import Arguments, check_adapter, check_utf8, count_positionals, parse
+from cortex_tools.contract.options import COMMANDS, Command
 from cortex_tools.files.names import shown
 
 TYPE_CHECKING = False
@@ -46,11 +46,6 @@ def checked_request(name: str, arguments_for: ArgumentsFor) -> Request:
         if name == "rebuild" and not arguments.flag("--from-canonical"):
             raise invalid_input("rebuild needs --from-canonical")
     return Request(command, arguments)
-
-
-def check_adapter(name: str | None) -> None:
-    if name is not None and name not in ADAPTERS:
-        raise invalid_input(f"--adapter must be one of {', '.join(ADAPTERS)}")
 
 
 def _shown(name: str) -> str:

@@ -20,9 +20,11 @@ from cortex_tools.streams.items import Corpus, Digest, Item
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import TypeVar
 
     # What a pass has come to: the pinned root, and of each digest its SHA-256 and number of records.
     Digests = tuple[str, list[tuple[str, int]]]
+    Result = TypeVar("Result")
 
 
 class Layout:
@@ -42,9 +44,14 @@ def run_plan(plan: Plan, requested: bytes, layout: Layout, now_ms: int | None = 
 
     A corpus that changes while it is read is tried afresh, twice; then that is the failure.
     """
+    return afresh(lambda: _run_once(plan, requested, layout, time.time_ns() // 1_000_000 if now_ms is None else now_ms))
+
+
+def afresh(read: Callable[[], Result]) -> Result:
+    """What `read` gives; where the corpus changes under it, it is called again, twice."""
     for fresh_try in range(limits.FRESH_TRIES + 1):
         try:
-            return _run_once(plan, requested, layout, time.time_ns() // 1_000_000 if now_ms is None else now_ms)
+            return read()
         except CortexError as error:
             if not error.changed or fresh_try == limits.FRESH_TRIES:
                 raise

@@ -12,7 +12,7 @@ import os
 from cortex_tools.contract.errors import CortexError, Unsound
 from cortex_tools.domain.privacy import MALFORMED, REMNANT, UNCLOSED
 from cortex_tools.domain.text import without_controls
-from cortex_tools.evidence.corpus import afresh
+from cortex_tools.driver.run import afresh
 from cortex_tools.evidence.heads import Head, has_key_twice
 from cortex_tools.evidence.inspection import Entry, Inspection
 from cortex_tools.evidence.removals import ORPHAN, SPAN, Removal, removals

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from cortex_tools.contract import limits
-from cortex_tools.contract.errors import CortexError
 from cortex_tools.contract.grammar import Arguments
 from cortex_tools.driver.run import measure_here, push
 from cortex_tools.files.root import Root
@@ -12,13 +10,6 @@ from cortex_tools.stages import digest
 from cortex_tools.stages.base import Stage
 from cortex_tools.stages.census import Census
 from cortex_tools.streams.items import Digest, Item
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeVar
-
-    T = TypeVar("T")
 
 
 class Collect(Stage):
@@ -30,17 +21,6 @@ class Collect(Stage):
     def take(self, item: Item) -> Item:
         self.items.append(item)
         return item
-
-
-def afresh(read: Callable[[], T]) -> T:
-    """What `read` gives; a corpus that changes under it is read anew, as often as the commands do that."""
-    for fresh_try in range(limits.FRESH_TRIES + 1):
-        try:
-            return read()
-        except CortexError as error:
-            if not error.changed or fresh_try == limits.FRESH_TRIES:
-                raise
-    raise AssertionError("unreachable")
 
 
 def canonical_digest(root: Root, before: list[Stage] | None = None) -> Digest:

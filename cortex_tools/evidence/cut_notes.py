@@ -5,8 +5,8 @@ from __future__ import annotations
 import codecs
 
 from cortex_tools.contract.errors import CortexError
+from cortex_tools.driver.run import afresh
 from cortex_tools.evidence import reading
-from cortex_tools.evidence.corpus import afresh
 from cortex_tools.evidence.findings import Finding, Outcome
 from cortex_tools.evidence.layout import Layout
 from cortex_tools.evidence.removals import removals

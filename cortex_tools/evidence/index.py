@@ -187,7 +187,8 @@ def _hash_index(folder: int, path: str) -> tuple[str, int]:
 
 def _canonical_fault(layout: Layout, manifest: Manifest, evidence: dict[str, Any]) -> str | None:
     """Why the manifest does not belong to the canonical files as they are, None where it does."""
-    from cortex_tools.evidence.corpus import afresh, canonical_digest
+    from cortex_tools.driver.run import afresh
+    from cortex_tools.evidence.corpus import canonical_digest
 
     try:
         digest = afresh(lambda: canonical_digest(layout.root))

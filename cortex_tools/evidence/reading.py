@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import stat
 
+from cortex_tools.domain.jsontext import json_value
 from cortex_tools.files.walk import NO_FILE, NO_FOLDER
 
 TYPE_CHECKING = False
@@ -219,17 +219,10 @@ def _lines(descriptor: int, size: int) -> Iterator[tuple[int, bytes | None]]:
         yield number, b"".join(pieces) if held <= LINE_BYTES else None
 
 
-def _no_constant(name: str) -> object:
-    raise ValueError(name)
-
-
-_decode = json.JSONDecoder(parse_constant=_no_constant).decode
-
-
 def parse_object(data: bytes) -> dict[str, Any] | None:
     """The JSON object that `data` is, None where it is anything else."""
     try:
-        value = _decode(data.decode("utf-8"))
+        value = json_value(data.decode("utf-8"))
     except (RecursionError, ValueError):  # UnicodeDecodeError is a ValueError
         return None
     return value if isinstance(value, dict) else None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import re
-
+from cortex_tools.domain import values
 from cortex_tools.evidence.findings import Finding
 from cortex_tools.files.names import shown
 
@@ -27,7 +25,6 @@ TABLE: tuple[tuple[str, int, str], ...] = (
     ("indexStaleMs", 7 * DAY_MS, ""),
 )
 
-_NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SHOWN_VALUE = 80
 
 Thresholds = dict[str, "int | float"]
@@ -54,10 +51,8 @@ def effective(environ: Mapping[str, str]) -> tuple[Thresholds, list[Finding]]:
 
 
 def _positive(text: str) -> int | float | None:
-    if not _NUMBER.fullmatch(text):
-        return None
-    value = float(text)
-    if not math.isfinite(value) or value <= 0:
+    value = values.decimal(text)
+    if not value:
         return None
     return int(value) if value.is_integer() else value
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from cortex_tools.domain.markdown import unquote
+from cortex_tools.domain.markdown import front_matter_bounds, unquote
 from cortex_tools.domain.text import trim
 
 TYPE_CHECKING = False
@@ -22,17 +22,8 @@ _KEY = re.compile(r"[A-Za-z0-9_]+:")
 
 def bounds(text: str) -> tuple[int, int] | None:
     """Where the lines between the two `---` lines begin and end in `text`; None where there is no front matter."""
-    first = text.find("\n")
-    if first < 0 or text[:first].removesuffix("\r") != "---":
-        return None
-    at = text.find("\n", first + 1)
-    while at >= 0:
-        end = text.find("\n", at + 1)
-        line = text[at + 1 :] if end < 0 else text[at + 1 : end].removesuffix("\r")
-        if line == "---":
-            return first + 1, at + 1
-        at = end
-    return None
+    found = front_matter_bounds(text)
+    return None if found is None else (found[0], text.index("\n", found[1]) + 1)
 
 
 def set_updated(head: list[str], now: str) -> list[str]:

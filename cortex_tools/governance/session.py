@@ -167,20 +167,17 @@ class Session:
         row: dict[str, Any],
         *,
         snapshot: bool = False,
-        prepare: Callable[[], None] | None = None,
     ) -> None:
         """Put `data` in the place of `old` (None: there is no such file yet), with its audit row.
 
-        All that may fail is done before the rename.  `prepare` runs last of it.  Raises EWRITE_FAILED, or
-        internal_error where the change is in place but the disk does not confirm it.
+        All that may fail is done before the rename.  Raises EWRITE_FAILED, or internal_error where the change
+        is in place but the disk does not confirm it.
         """
         mode = NOTE_MODE if old is None else old.mode
         temporary = self.store.temporary(folder, name, data, mode, exact=old is not None)
         if snapshot and old is not None:
             row = row | {"snapshot": self.snapshot(name, old)}
         self.audit(log, row | {"sha256": hashlib.sha256(data).hexdigest()})
-        if prepare is not None:
-            prepare()
         self.check_unmoved(folder, name, old)
         if old is None:
             self._link_new(folder, temporary, name)

@@ -7,7 +7,6 @@ import sys
 import time
 from functools import partial
 
-from cortex_tools.files import interrupts  # isort: skip (first, so that Ctrl-C is quiet from here on)
 from cortex_tools.contract.errors import SUCCESS, CortexError, integrity_error, invalid_input
 from cortex_tools.contract.grammar import Arguments, check_utf8, count_positionals, own_words, parse
 from cortex_tools.contract.options import EXECUTABLES, Command
@@ -41,8 +40,6 @@ def main(name: str) -> NoReturn:
     """Run the executable `name` and exit with its status."""
     ensure_descriptors()
     argv = text_arguments(sys.argv[1:])
-    if name == "cortex-write":
-        interrupts.raise_on_interrupt()
     own, _ = own_words(EXECUTABLES[name], argv)
     try:
         if "--help" in own or "--version" in own:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 from cortex_tools.domain.ranking import shown_score
+from cortex_tools.domain.text import printable
 from cortex_tools.streams.items import Explanation
 
 
@@ -19,7 +20,7 @@ def table(explanations: list[Explanation]) -> str:
     lines.append(f"{_padded('term', width)}  {'records':>7}  {'idf':>8}")
     lines += [f"{_padded(term, width)}  {df:>7}  {idf:>8.4f}" for term, df, idf, _, _ in first.terms]
     for explanation in explanations:
-        lines += ["", f"{shown_score(explanation.score):.6f}  {_one_line(explanation.id)} ({explanation.length} terms)"]
+        lines += ["", f"{shown_score(explanation.score):.6f}  {printable(explanation.id)} ({explanation.length} terms)"]
         shares = [(term, f"{tf} x", share) for term, _, _, tf, share in explanation.terms if tf]
         if explanation.recency:
             shares.append(("recency", "", explanation.recency))
@@ -32,10 +33,6 @@ def table(explanations: list[Explanation]) -> str:
 
 def _percent(share: float, score: float) -> str:
     return f"{100 * share / score:.0f} %" if score > 0 else ""
-
-
-def _one_line(text: str) -> str:
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def _width(text: str) -> int:

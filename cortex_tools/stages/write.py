@@ -11,9 +11,9 @@ import sys
 
 from cortex_tools.contract import limits
 from cortex_tools.contract.errors import SUCCESS, CortexError, invalid_input
-from cortex_tools.contract.grammar import Arguments, count_positionals, parse
-from cortex_tools.contract.options import ADAPTERS, EXECUTABLES
-from cortex_tools.domain.jsontext import json_text
+from cortex_tools.contract.grammar import Arguments, check_adapter, count_positionals, parse
+from cortex_tools.contract.options import EXECUTABLES
+from cortex_tools.domain.jsontext import json_text, json_value
 from cortex_tools.files.root import pin_root, requested_root
 from cortex_tools.files.stdio import (
     STDIN,
@@ -48,11 +48,6 @@ def permitted(command: str, arguments: Arguments) -> str:
     return adapter
 
 
-def check_adapter(name: str | None) -> None:
-    if name is not None and name not in ADAPTERS:
-        raise invalid_input(f"--adapter must be one of {', '.join(ADAPTERS)}")
-
-
 def read_payload() -> bytes:
     """Standard input up to one byte more than a payload may have, and no further."""
     data = b""
@@ -73,17 +68,13 @@ def parse_payload(data: bytes) -> Any:
     if len(data) > limits.PAYLOAD_BYTES:
         raise invalid_input(f"the payload is larger than {limits.PAYLOAD_BYTES} bytes; shorten it")
     try:
-        return json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+        return json_value(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise invalid_input(f"the payload is not UTF-8 at byte {error.start}") from None
     except RecursionError:
         raise invalid_input("the payload nests too deeply") from None
     except ValueError:
         raise invalid_input("the payload is not one valid JSON value") from None
-
-
-def _no_constant(name: str) -> object:
-    raise ValueError(name)
 
 
 def check_type(command: str, item: Any) -> None:

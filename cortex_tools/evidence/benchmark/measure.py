@@ -14,10 +14,10 @@ from cortex_tools.contract.limits import DISCLOSED, LATENCY_SAMPLES
 from cortex_tools.domain.records import Card, Record
 from cortex_tools.driver.plan import Step, plan_for
 from cortex_tools.driver.request import checked_request
-from cortex_tools.driver.run import push
+from cortex_tools.driver.run import afresh, push
 from cortex_tools.evidence.benchmark import metrics
 from cortex_tools.evidence.benchmark.labels import Label
-from cortex_tools.evidence.corpus import Collect, afresh, canonical_digest
+from cortex_tools.evidence.corpus import Collect, canonical_digest
 from cortex_tools.files.root import Root
 from cortex_tools.files.walk import walk
 from cortex_tools.stages import registry
