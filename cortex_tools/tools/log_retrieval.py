@@ -50,6 +50,8 @@ def work(argv: list[str]) -> int:
             say(f"{NAME}: the search was answered but not recorded: {error}")
         except OSError as error:
             say(f"{NAME}: the search was answered but not recorded: {error.strerror}")
+        except Exception as error:  # noqa: BLE001 (the answer stands; by its type alone: its words may quote a note)
+            say(f"{NAME}: the search was answered but not recorded: an unexpected {type(error).__name__}")
     return answer.status
 
 
