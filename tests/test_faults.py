@@ -120,6 +120,42 @@ def test_a_stage_killed_before_its_seal_fails_the_pipeline(plan: str, number: in
     failure(shell(" | ".join(stages[number + 1 :]), input=left), 4, "integrity_error")
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
+@pytest.mark.parametrize("then", [signal.SIGCONT, signal.SIGKILL])
+@pytest.mark.parametrize("number", range(1, 6))
+def test_a_stage_stopped_in_the_middle_goes_on_as_if_nothing_were_or_dies_as_any(
+    number: int, then: signal.Signals
+) -> None:
+    stages, given = PLANS["search"], output_of("search", number)
+    stage = subprocess.Popen(
+        ["sh", "-c", f"exec {stages[number]}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
+    )
+    after = subprocess.Popen(
+        ["sh", "-c", " | ".join(stages[number + 1 :])], stdin=stage.stdout, stdout=subprocess.PIPE, env=environment()
+    )
+    assert stage.stdin is not None and stage.stdout is not None
+    stage.stdout.close()
+    half = len(given) // 2
+    stage.stdin.write(given[:half])
+    stage.stdin.flush()
+    until(lambda: unread(stage.stdin.fileno()) == 0, "reading")  # type: ignore[union-attr]
+    stage.send_signal(signal.SIGSTOP)
+    until(lambda: stopped(stage.pid), "the stop")
+    stage.stdin.write(given[half : half + 1_000])  # what comes meanwhile waits
+    stage.stdin.flush()
+    stage.send_signal(then)
+    with contextlib.suppress(BrokenPipeError):
+        stage.stdin.write(given[half + 1_000 :])
+    with contextlib.suppress(BrokenPipeError):
+        stage.stdin.close()
+    output, _ = after.communicate(timeout=PATIENCE)
+    assert stage.wait(PATIENCE) == (0 if then == signal.SIGCONT else -signal.SIGKILL)
+    if then == signal.SIGCONT:
+        assert (after.returncode, output) == (0, output_of("search", len(stages)))
+    else:
+        failure(subprocess.CompletedProcess([], after.returncode, output), 4, "integrity_error")
+
+
 @pytest.mark.parametrize(
     ("number", "strict"), [*((number, "") for number in range(6)), (1, "set -o pipefail; "), (4, "set -o pipefail; ")]
 )
@@ -338,6 +374,35 @@ def test_a_worker_killed_in_the_middle_of_its_answer_is_an_integrity_error(
     os.kill(worker, signal.SIGKILL)
     os.kill(driver.pid, signal.SIGCONT)
     failure(driver.end(), 4, "integrity_error")
+
+
+@LINUX
+@FORKS
+@pytest.mark.parametrize("whom", ["the driver", "a worker"])
+@pytest.mark.parametrize("command", ["search", "rebuild"])
+def test_what_was_stopped_and_goes_on_answers_as_ever(
+    command: str, whom: str, large: Path, drive: Callable[..., Driver]
+) -> None:
+    driver = drive(command, STOP_DRIVER if whom == "the driver" else STOP_WORKER)
+    driver.worker()
+    stops = 0
+
+    def goes_on() -> bool:
+        nonlocal stops
+        for pid, (state, parent, _) in processes():
+            if state == "T" and driver.pid in (pid, parent):
+                stops += 1
+                os.kill(pid, signal.SIGCONT)
+        return ended(driver.pid) or unread_answer()
+
+    def unread_answer() -> bool:
+        assert driver.process.stdout is not None
+        return unread(driver.process.stdout.fileno()) > 0
+
+    until(goes_on, "the end")
+    done = driver.end()
+    assert stops > 0 and (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == run("cortex", *COMMANDS[command], "--memory-root", large).stdout
 
 
 @LINUX

@@ -268,6 +268,38 @@ def test_the_process_is_killed_at_the_nth_operation(
     assert nth > 20
 
 
+@pytest.mark.parametrize("then", [signal.SIGCONT, signal.SIGKILL])
+def test_a_writer_that_is_stopped_ends_its_write_when_it_goes_on(
+    then: signal.Signals, scenario: Scenario, tmp_path: Path
+) -> None:
+    """Or, killed where it stands, leaves the old file or the new one; the next write waits for nobody."""
+    setup, act, target = scenario
+    fresh = copies(tmp_path, setup)
+    for nth in range(1, 1_000, 6):
+        root = fresh()
+        before = files(root).get(target)
+        pid = os.fork()
+        if pid == 0:
+            store.before = Injector(nth, lambda: os.kill(os.getpid(), signal.SIGSTOP))
+            os._exit(0 if act(root)["ok"] else 1)
+        status = os.waitpid(pid, os.WUNTRACED)[1]
+        if not os.WIFSTOPPED(status):
+            assert os.waitstatus_to_exitcode(status) == 0
+            break
+        ask(root, "status")  # readers are not held up
+        os.kill(pid, then)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        held = files(root).get(target)
+        if then == signal.SIGCONT:
+            assert code == 0 and held != before and debris(root) == [], nth
+        check_audit(root, target, before)
+        again = act(root)
+        assert again["ok"] or "already" in again["message"], (nth, again)
+        decide_another(root)
+        assert debris(root) == [], nth
+    assert nth > 6
+
+
 def test_an_approval_that_was_interrupted_is_applied_once(tmp_path: Path) -> None:
     """Killed between the two renames: taken again, the text is not added twice."""
     setup, act, _ = SCENARIOS["approve"]
