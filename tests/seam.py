@@ -29,14 +29,14 @@ import errno, fcntl, gc, io, marshal, os, signal, sys, tempfile, time
 import hashlib, ijson, json, rich.console, rich.table, xxhash  # once, not in each child
 from cortex_tools.contract import options
 from cortex_tools.driver import main as driver, workers, writes, shell, plan
-from cortex_tools.evidence import program, affirm, appending, corpus, findings, hot, index, layout, report, reviewer
+from cortex_tools.evidence import affirm, appending, corpus, findings, hot, index, layout, report, reviewer
 from cortex_tools.evidence import retrieval_log
 from cortex_tools.evidence.benchmark import labels, measure, output, report as benchmark
 from cortex_tools.files import foreign, processes, spool
-from cortex_tools.governance import add, restoring, showing, proposals, store
+from cortex_tools.governance import add, restoring, proposals, store
 from cortex_tools.stages import card, digest, envelope, executable, expand, rank, scan, select, strip, window, write
 from cortex_tools.stages import through, unwrap
-from cortex_tools.tools import check, health, log_retrieval
+from cortex_tools.tools import check, health, log_retrieval, program, showing
 from cortex_tools.tools import benchmark as benchmark_tool, proposals as proposals_tool, restore
 
 LAUNCHERS = {"cortex": driver.cortex, "cortex-plan": driver.plan, "cortex-health": health.main,

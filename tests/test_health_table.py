@@ -193,7 +193,7 @@ def test_help_and_version_of_each_executable(name: str) -> None:
 
 def test_what_nobody_expected_is_one_sentence_without_a_traceback(tmp_path: Path) -> None:
     script = (
-        "from cortex_tools.evidence import program\n"
+        "from cortex_tools.tools import program\n"
         "def fail(argv): raise RuntimeError('canary')\n"
         "program.run('cortex-health', fail, cannot_write=4)\n"
     )

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 from cortex_tools.files import interrupts  # isort: skip (first, so that Ctrl-C is quiet from here on)
 from cortex_tools.domain.envelope import Answer
 from cortex_tools.driver.respond import respond
 from cortex_tools.driver.runtime import Runtime
 from cortex_tools.driver.workers import Spread
-from cortex_tools.files.stdio import OutputError, ensure_descriptors, say, text_arguments, write_all
+from cortex_tools.files.stdio import run, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
-
-CANNOT_WRITE = 1
 
 
 def cortex() -> NoReturn:
@@ -34,23 +29,15 @@ def _run(name: str, work: Callable[[list[str]], int]) -> NoReturn:
     import gc
 
     gc.disable()  # a process that lives for one answer frees by counting references; collecting costs 5 %
-    ensure_descriptors()
-    argv = text_arguments(sys.argv[1:])
-    try:
+
+    def answer(argv: list[str]) -> int:
         if argv[:1] in (["--help"], ["--version"]):
             from cortex_tools.manual.help import show
 
-            status = show(name, argv)
-        else:
-            status = work(argv)
-    except OutputError as error:
-        say(f"{name}: standard output cannot be written: {error}")
-        status = CANNOT_WRITE
-    except KeyboardInterrupt:
-        from cortex_tools.files.stdio import die_by_interrupt
+            return show(name, argv)
+        return work(argv)
 
-        die_by_interrupt()
-    os._exit(status)  # everything is written; taking the interpreter apart would only cost time
+    run(name, answer)
 
 
 def _answer(argv: list[str]) -> int:

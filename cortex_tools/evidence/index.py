@@ -72,13 +72,7 @@ def manifest_exists(layout: Layout, environ: Mapping[str, str]) -> bool:
         return False
     except Unreadable:
         return True
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    finally:
-        os.close(folder)
-    return True
+    return reading.holds(folder, name)
 
 
 def _open_manifest_folder(layout: Layout, given: str | None) -> tuple[int, str]:

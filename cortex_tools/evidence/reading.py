@@ -59,6 +59,17 @@ def open_file(descriptor: int, path: str) -> int:
     return opened
 
 
+def holds(folder: int, name: str) -> bool:
+    """Whether anything stands under a name in an open folder, which is closed; raises OSError."""
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    finally:
+        os.close(folder)
+    return True
+
+
 def open_path(path: str) -> int:
     """A descriptor of the regular file at a path that an operator names: only its last part may be no link."""
     folder, name = os.path.split(path)

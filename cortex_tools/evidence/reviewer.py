@@ -276,10 +276,4 @@ def _has_parse_error(descriptor: int, run: str) -> bool:
         return False  # cleared away a moment ago
     except Unreadable as error:
         raise Unreadable(f"{REVIEWER_RUNS}/{run} {error}") from None
-    try:
-        os.stat(PARSE_ERROR, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    finally:
-        os.close(folder)
-    return True
+    return reading.holds(folder, PARSE_ERROR)

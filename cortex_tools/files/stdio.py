@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from cortex_tools.domain.text import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 
@@ -61,6 +67,23 @@ def say(text: str) -> None:
             data = data[os.write(STDERR, data) :]
     except OSError:
         pass  # there is nowhere left to say it; the exit status still tells
+
+
+def run(name: str, work: Callable[[list[str]], int], *, cannot_write: int = 1) -> NoReturn:
+    """Run the executable `name` and exit with the status that `work` gives for its arguments.
+
+    `cannot_write` is the status where standard output cannot be written.
+    """
+    ensure_descriptors()
+    argv = text_arguments(sys.argv[1:])
+    try:
+        status = work(argv)
+    except OutputError as error:
+        say(f"{name}: standard output cannot be written: {error}")
+        status = cannot_write
+    except KeyboardInterrupt:
+        die_by_interrupt()
+    os._exit(status)  # all is written; taking the interpreter apart would only cost time
 
 
 def colour_wanted() -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from functools import partial
 
@@ -14,10 +13,8 @@ from cortex_tools.files.stdio import (
     STDIN,
     STDOUT,
     OutputError,
-    die_by_interrupt,
-    ensure_descriptors,
+    run,
     say,
-    text_arguments,
     write_all,
 )
 from cortex_tools.files.walk import NoteFile
@@ -33,29 +30,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
-CANNOT_WRITE = 1
-
 
 def main(name: str) -> NoReturn:
     """Run the executable `name` and exit with its status."""
-    ensure_descriptors()
-    argv = text_arguments(sys.argv[1:])
-    own, _ = own_words(EXECUTABLES[name], argv)
-    try:
-        if "--help" in own or "--version" in own:
-            from cortex_tools.manual.help import show
+    run(name, partial(_answer, name))
 
-            status = show(name, own)
-        elif name == "cortex-strip" and "--text" in argv:
-            status = _text(argv)
-        else:
-            status = _envelope(argv) if name == "cortex-envelope" else _stage(name, argv)
-    except OutputError as error:
-        say(f"{name}: standard output cannot be written: {error}")
-        status = CANNOT_WRITE
-    except KeyboardInterrupt:
-        die_by_interrupt()
-    os._exit(status)  # all is written; taking the interpreter apart would only cost time
+
+def _answer(name: str, argv: list[str]) -> int:
+    own, _ = own_words(EXECUTABLES[name], argv)
+    if "--help" in own or "--version" in own:
+        from cortex_tools.manual.help import show
+
+        return show(name, own)
+    if name == "cortex-strip" and "--text" in argv:
+        return _text(argv)
+    return _envelope(argv) if name == "cortex-envelope" else _stage(name, argv)
 
 
 def now_ms() -> int:

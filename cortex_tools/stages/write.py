@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 
 from cortex_tools.contract import limits
 from cortex_tools.contract.errors import SUCCESS, CortexError, invalid_input
@@ -17,11 +16,8 @@ from cortex_tools.domain.jsontext import json_text, json_value
 from cortex_tools.files.root import pin_root, requested_root
 from cortex_tools.files.stdio import (
     STDIN,
-    OutputError,
-    die_by_interrupt,
-    ensure_descriptors,
+    run,
     say,
-    text_arguments,
 )
 from cortex_tools.streams.items import Corpus, Result
 from cortex_tools.streams.lines import failure
@@ -37,7 +33,6 @@ if TYPE_CHECKING:
 
 NAME = "cortex-write"
 TYPES = {"remember": ("memory", "idea", "knowledge"), "propose": ("proposal",)}
-CANNOT_PRINT = 1
 
 
 def permitted(command: str, arguments: Arguments) -> str:
@@ -128,24 +123,18 @@ def data(result: Result) -> str:
 
 def main() -> NoReturn:
     """Run cortex-write and exit with its status."""
+    run(NAME, _answer)
+
+
+def _answer(argv: list[str]) -> int:
     from cortex_tools.files import interrupts  # not above: the library imports this module, and leaves signals alone
 
     interrupts.raise_on_interrupt()  # it writes, and cleans up after itself
-    ensure_descriptors()
-    argv = text_arguments(sys.argv[1:])
-    try:
-        if "--help" in argv or "--version" in argv:
-            from cortex_tools.manual.help import show
+    if "--help" in argv or "--version" in argv:
+        from cortex_tools.manual.help import show
 
-            status = show(NAME, argv)
-        else:
-            status = _run(argv)
-    except OutputError as error:
-        say(f"{NAME}: standard output cannot be written: {error}")
-        status = CANNOT_PRINT
-    except KeyboardInterrupt:
-        die_by_interrupt()
-    os._exit(status)  # all is written; taking the interpreter apart would only cost time
+        return show(NAME, argv)
+    return _run(argv)
 
 
 def _run(argv: list[str]) -> int:

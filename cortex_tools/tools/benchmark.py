@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from cortex_tools.evidence import program  # isort: skip (first, so that Ctrl-C is quiet from here on)
-
 import os
 
 from cortex_tools.contract.errors import CortexError, invalid_input
@@ -12,6 +10,7 @@ from cortex_tools.contract.options import EXECUTABLES, SUBCOMMANDS
 from cortex_tools.domain import values
 from cortex_tools.files.root import Root, pin_root, requested_root
 from cortex_tools.files.stdio import STDERR, STDOUT, OutputError, say, write_all
+from cortex_tools.tools import program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from cortex_tools.evidence import program  # isort: skip (first, so that Ctrl-C is quiet from here on)
-
 import json
 import os
 import re
@@ -16,6 +14,7 @@ from cortex_tools.evidence.checking import inspect
 from cortex_tools.evidence.inspection import Entries, Entry, Inspection
 from cortex_tools.files.root import requested_root
 from cortex_tools.files.stdio import STDERR, write_all
+from cortex_tools.tools import program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def _counted(number: int, what: str) -> str:
 
 
 def _listed(kind: str, entries: Entries) -> str:
-    from cortex_tools.governance.showing import table  # rich costs more than the check of a small corpus
+    from cortex_tools.tools.showing import table  # rich costs more than the check of a small corpus
 
     if not entries.listed:
         return ""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from cortex_tools.evidence import program  # isort: skip (first, so that Ctrl-C is quiet from here on)
-
 import os
 
 from cortex_tools.contract.errors import CortexError, invalid_input
@@ -11,6 +9,7 @@ from cortex_tools.contract.grammar import Arguments, count_positionals
 from cortex_tools.contract.options import EXECUTABLES
 from cortex_tools.evidence import layout as layouts
 from cortex_tools.files.stdio import STDOUT, colour_wanted, write_all
+from cortex_tools.tools import program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from cortex_tools.evidence import program  # isort: skip (first, so that Ctrl-C is quiet from here on)
-
 import json
 import time
 
@@ -18,6 +16,7 @@ from cortex_tools.evidence import retrieval_log
 from cortex_tools.evidence.appending import CannotAppend
 from cortex_tools.files.root import pin_root, requested_root
 from cortex_tools.files.stdio import say, write_all
+from cortex_tools.tools import program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from cortex_tools.evidence import program  # isort: skip (first, so that Ctrl-C is quiet from here on)
-
 import json
 import time
 
-from cortex_tools.contract.errors import CortexError, invalid_input
-from cortex_tools.contract.grammar import Arguments, count_positionals
-from cortex_tools.contract.options import EXECUTABLES
+from cortex_tools.contract.errors import invalid_input
+from cortex_tools.contract.grammar import Arguments
 from cortex_tools.domain.timestamps import parse_ms
 from cortex_tools.files.stdio import say, write_all
-from cortex_tools.governance import proposals, showing
+from cortex_tools.governance import proposals
 from cortex_tools.governance.items import clean_reason
 from cortex_tools.governance.refusal import Refusal
+from cortex_tools.tools import program, showing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 NAME = "cortex-proposals"
 CANNOT_PRINT = 1
 _COLUMNS = ("ID", "age", "status", "kind", "conf.", "sessions", "edit")
-_OPTIONS = {"list": ("--json", "--all"), "show": ("--json",), "approve": (), "reject": ("--reason",)}
 _EDIT_SHOWN = 120
 
 
@@ -34,26 +31,7 @@ def main() -> NoReturn:
 
 def work(argv: list[str]) -> int:
     """Do what the arguments ask for; the answer is the exit status."""
-    try:
-        arguments = program.arguments(EXECUTABLES[NAME], argv)
-        _ACTIONS[_action(arguments)](arguments)
-    except CortexError as error:
-        program.complain(NAME, error)
-        return error.status
-    return 0
-
-
-def _action(arguments: Arguments) -> str:
-    count_positionals(EXECUTABLES[NAME], arguments.positionals)
-    action, *rest = arguments.positionals
-    if action not in _ACTIONS:
-        raise invalid_input(f"{NAME} does one of {', '.join(_ACTIONS)}")
-    if len(rest) != (action != "list"):
-        raise invalid_input(f"{NAME} {action} takes {'no ID' if action == 'list' else 'one ID'}")
-    for option in arguments.options:
-        if option != "--memory-root" and option not in _OPTIONS[action]:
-            raise invalid_input(f"{option} has no meaning beside {action}")
-    return action
+    return program.act(NAME, argv, _ACTIONS, "ID")
 
 
 def _list(arguments: Arguments) -> None:
@@ -139,4 +117,9 @@ def _json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
 
 
-_ACTIONS = {"list": _list, "show": _show, "approve": _approve, "reject": _reject}
+_ACTIONS: program.Actions = {
+    "list": (_list, ("--json", "--all")),
+    "show": (_show, ("--json",)),
+    "approve": (_approve, ()),
+    "reject": (_reject, ("--reason",)),
+}

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from cortex_tools.evidence import program  # isort: skip (first, so that Ctrl-C is quiet from here on)
-
 import json
 import time
 
-from cortex_tools.contract.errors import CortexError, invalid_input
-from cortex_tools.contract.grammar import Arguments, count_positionals
-from cortex_tools.contract.options import EXECUTABLES
+from cortex_tools.contract.grammar import Arguments
 from cortex_tools.files.stdio import say, write_all
-from cortex_tools.governance import restoring, showing
+from cortex_tools.governance import restoring
+from cortex_tools.tools import program, showing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,25 +26,7 @@ def main() -> NoReturn:
 
 def work(argv: list[str]) -> int:
     """Do what the arguments ask for; the answer is the exit status."""
-    try:
-        arguments = program.arguments(EXECUTABLES[NAME], argv)
-        _ACTIONS[_action(arguments)](arguments)
-    except CortexError as error:
-        program.complain(NAME, error)
-        return error.status
-    return 0
-
-
-def _action(arguments: Arguments) -> str:
-    count_positionals(EXECUTABLES[NAME], arguments.positionals)
-    action, *rest = arguments.positionals
-    if action not in _ACTIONS:
-        raise invalid_input(f"{NAME} does one of {', '.join(_ACTIONS)}")
-    if len(rest) != (action != "list"):
-        raise invalid_input(f"{NAME} {action} takes {'no snapshot' if action == 'list' else 'one snapshot'}")
-    if arguments.flag("--json") and action != "list":
-        raise invalid_input(f"--json has no meaning beside {action}")
-    return action
+    return program.act(NAME, argv, _ACTIONS, "snapshot")
 
 
 def _list(arguments: Arguments) -> None:
@@ -87,4 +66,4 @@ def _restore(arguments: Arguments) -> None:
         say(f"{NAME}: warning: {warning}")
 
 
-_ACTIONS = {"list": _list, "show": _show, "restore": _restore}
+_ACTIONS: program.Actions = {"list": (_list, ("--json",)), "show": (_show, ()), "restore": (_restore, ())}
