@@ -11,7 +11,8 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-from cortex_tools.contract.options import COMMANDS, EXECUTABLES, SUBCOMMANDS
+from cortex_tools.contract.executables import EXECUTABLES, SUBCOMMANDS
+from cortex_tools.contract.options import COMMANDS
 from tests.governed import IDEA, PROPOSAL, write
 from tests.support import SAMPLE, environment, shell
 

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from xxhash import xxh3_64
 
 from cortex_tools.contract.errors import CortexError
+from cortex_tools.contract.executables import EXECUTABLES, SUBCOMMANDS
 from cortex_tools.contract.grammar import check_utf8, count_positionals, parse
-from cortex_tools.contract.options import COMMANDS, EXECUTABLES, SUBCOMMANDS
+from cortex_tools.contract.options import COMMANDS
 from cortex_tools.domain import envelope, values
 from cortex_tools.domain.capture import create_capture_envelope
 from cortex_tools.domain.markdown import front_matter, links

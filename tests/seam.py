@@ -27,7 +27,7 @@ EVERY = (*READING, *WRITING, *PROCESSES, *OTHERS)
 SERVER = r"""
 import errno, fcntl, gc, io, marshal, os, signal, sys, tempfile, time
 import hashlib, ijson, json, rich.console, rich.table, xxhash  # once, not in each child
-from cortex_tools.contract import options
+from cortex_tools.contract import executables, options
 from cortex_tools.driver import main as driver, workers, writes, shell, plan
 from cortex_tools.evidence import affirm, appending, corpus, findings, hot, index, layout, report, reviewer
 from cortex_tools.evidence import retrieval_log

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import cortex_tools
-from cortex_tools.contract.options import EXECUTABLES
+from cortex_tools.contract.executables import EXECUTABLES
 
 BIN = Path(os.environ.get("CORTEX_TEST_BIN") or Path(sys.executable).parent)  # the installed executables
 PACKAGE = Path(cortex_tools.__file__).parent

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from cortex_tools.contract.options import COMMANDS, EXECUTABLES
+from cortex_tools.contract.executables import EXECUTABLES
+from cortex_tools.contract.options import COMMANDS
 from tests.examples import VERDICTS, Call, Place, call, make_place, upstream
 from tests.support import BIN, SAMPLE, run, shell, with_options
 

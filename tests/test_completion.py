@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from cortex_tools.contract.errors import EXIT_STATUS
-from cortex_tools.contract.options import ADAPTERS, COMMANDS, EXECUTABLES, SHELLS
+from cortex_tools.contract.executables import EXECUTABLES
+from cortex_tools.contract.options import ADAPTERS, COMMANDS, SHELLS
 from cortex_tools.manual import completion
 from cortex_tools.manual.usage import contexts, value
 from tests.support import environment, failure, run

@@ -24,8 +24,9 @@ from pathlib import Path
 
 import pytest
 
-from cortex_tools.contract import limits, options
-from cortex_tools.contract.options import COMMANDS, EXECUTABLES, Command
+from cortex_tools.contract import limits
+from cortex_tools.contract.executables import EXECUTABLES, SUBCOMMANDS
+from cortex_tools.contract.options import COMMANDS
 from cortex_tools.manual import help as manual
 from cortex_tools.streams import items, lines
 from tests.documents import DOCS, FENCE, Fence, commands, fences, matches, names_program, session
@@ -33,7 +34,7 @@ from tests.support import PACKAGE, SOURCE, run
 
 HERE = SOURCE
 PLAIN = [document for document in DOCS if document.name != "cookbook.md"]
-SUBCOMMANDS: dict[str, Command] = getattr(options, "SUBCOMMANDS", {})
+
 EVERYWHERE = {"--help", "--version"}
 COMMON = {"--memory-root", "--adapter"}
 # Options of programs that are not ours, where a document shows how to use them together.

@@ -18,8 +18,8 @@ import pytest
 
 from cortex_tools.contract import errors, limits
 from cortex_tools.contract.errors import CortexError
+from cortex_tools.contract.executables import EXECUTABLES
 from cortex_tools.contract.grammar import count_positionals
-from cortex_tools.contract.options import EXECUTABLES
 from cortex_tools.domain import values
 from cortex_tools.domain.capture import create_capture_envelope
 from cortex_tools.evidence.benchmark import labels

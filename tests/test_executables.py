@@ -10,7 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from cortex_tools.contract.errors import EXIT_STATUS
-from cortex_tools.contract.options import COMMANDS, EXECUTABLES
+from cortex_tools.contract.executables import EXECUTABLES
+from cortex_tools.contract.options import COMMANDS
 from tests.support import BIN, SAMPLE, failure, run, with_options
 
 # Name: arguments that succeed, and the stream it reads ("" for what reads none).  ROOT stands for the corpus.

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cortex_tools.contract.options import EXECUTABLES
+from cortex_tools.contract.executables import EXECUTABLES
 from cortex_tools.domain.numbers import round6
 from cortex_tools.streams import lines
 from tests.support import BIN, SAMPLE, environment, failure, note, row, run, shell, write_corpus

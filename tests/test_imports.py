@@ -57,7 +57,8 @@ def test_a_successful_read_imports_nothing_slow(command: str, at_start: set[str]
     modules = imported("cortex", command, *READS[command], "--memory-root", SAMPLE, "--adapter", "claude")
     assert "cortex_tools.driver.run" in modules
     assert modules & SLOW - at_start == set()
-    assert "cortex_tools.driver.writes" not in modules and "cortex_tools.stages.executable" not in modules
+    assert "cortex_tools.driver.writes" not in modules and "cortex_tools.contract.executables" not in modules
+    assert "cortex_tools.stages.executable" not in modules
     assert "xxhash" not in modules  # nothing crosses a pipe that would have to be sealed
 
 

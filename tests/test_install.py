@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex_tools.contract.options import EXECUTABLES
+from cortex_tools.contract.executables import EXECUTABLES
 from cortex_tools.manual import share
 from tests.support import NO_INDEX, SAMPLE, envelope, environment, shell, source_copy
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from cortex_tools.contract.options import COMMANDS, EXECUTABLES
+from cortex_tools.contract.executables import EXECUTABLES
+from cortex_tools.contract.options import COMMANDS
 from cortex_tools.library import Runtime, create_cortex_adapter, run_cortex
 from tests.support import BIN, envelope, environment, failure, note, row, run, shell, write_corpus
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cortex_tools.contract.options import COMMANDS, EXECUTABLES, SUBCOMMANDS, Command
+from cortex_tools.contract.executables import EXECUTABLES, SUBCOMMANDS
+from cortex_tools.contract.options import COMMANDS, Command
 from cortex_tools.manual import overview, pages, roff
 from cortex_tools.manual.statuses import statuses
 from tests.support import SAMPLE, environment, shell

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from cortex_tools.contract.options import EXECUTABLES
+from cortex_tools.contract.executables import EXECUTABLES
 from cortex_tools.manual import share
 from tests.support import NO_INDEX, SOURCE, envelope, environment, source_copy
 

@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex_tools.contract.errors import CortexError
+from cortex_tools.contract.executables import EXECUTABLES
 from cortex_tools.contract.grammar import Arguments, parse
-from cortex_tools.contract.options import COMMANDS, EXECUTABLES
+from cortex_tools.contract.options import COMMANDS
 from cortex_tools.driver.plan import Plan, Step, plan_for
 from cortex_tools.driver.request import parse_request
 from cortex_tools.driver.shell import render

@@ -19,7 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cortex_tools.contract.errors import CortexError
-from cortex_tools.contract.options import COMMANDS, EXECUTABLES, Command
+from cortex_tools.contract.executables import EXECUTABLES
+from cortex_tools.contract.options import COMMANDS, Command
 from cortex_tools.domain.privacy import strip_private
 from cortex_tools.files.reading import parse_note
 from cortex_tools.files.walk import NoteFile

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex_tools.contract.options import EXECUTABLES
+from cortex_tools.contract.executables import EXECUTABLES
 from cortex_tools.evidence import reading
 from cortex_tools.files import durable, walk
 from cortex_tools.governance import add

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from cortex_tools.contract.options import COMMANDS, EXECUTABLES
+from cortex_tools.contract.executables import EXECUTABLES
+from cortex_tools.contract.options import COMMANDS
 from tests.support import envelope, failure, row, run, shell, write_corpus
 
 TYPES, SOURCES, SESSIONS = ("idea", "log", "it's"), ("web", "internal", ""), ("s1", "s2", None)

@@ -1,4 +1,4 @@
-"""One declaration of every command and executable: options, positionals, summaries, examples.
+"""One declaration of every command and stage: options, positionals, summaries, examples (`executables` has the rest).
 
 The strict parser, the judging of values, help and completion all read these tables (section 4;
 stages in docs/streams.md). Nothing here imports anything: it is data on the path of every call.
@@ -50,7 +50,8 @@ class Option:
         self.repeatable = repeatable
 
 
-def _flag(name: str, summary: str) -> Option:
+def flag(name: str, summary: str) -> Option:
+    """An option without a value."""
     return Option(name, "flag", "", summary, values=0)
 
 
@@ -78,10 +79,10 @@ MAX_TOKENS = _count(
 ANCHOR = Option("--anchor", "text", "ID|TIME", "the centre: a record's ID, or a timestamp")
 BEFORE = _count("--before", "records strictly earlier", 0, limits.NEIGHBOURS, limits.DEFAULT_NEIGHBOURS)
 AFTER = _count("--after", "records strictly later", 0, limits.NEIGHBOURS, limits.DEFAULT_NEIGHBOURS)
-FROM_CANONICAL = _flag("--from-canonical", "required: rebuild from the canonical files")
-ALLOW_WRITE = _flag("--allow-write", "grant this one call permission to write")
-UNSEALED = _flag("--unsealed", "accept a stream without seals (validates every line, warns, marks its own seal)")
-BODIES = _flag("--bodies", "write whole records instead of cards")
+FROM_CANONICAL = flag("--from-canonical", "required: rebuild from the canonical files")
+ALLOW_WRITE = flag("--allow-write", "grant this one call permission to write")
+UNSEALED = flag("--unsealed", "accept a stream without seals (validates every line, warns, marks its own seal)")
+BODIES = flag("--bodies", "write whole records instead of cards")
 
 FILTERS = (TYPE, SOURCE, SESSION, FROM, TO)
 
@@ -143,12 +144,7 @@ class Command:
 _COMMON = (MEMORY_ROOT, ADAPTER)
 _IDS = ("ID", 1, limits.IDS)
 _PAYLOAD = ("JSON", 1, 1)
-_BENCHMARK_STATUSES = {
-    0: "success",
-    1: "an unexpected failure, or standard output cannot be written",
-    4: "refused: arguments, labels, corpus, or the place for the report; nothing was kept",
-}
-_NOTES = "the notes below the memory root"
+NOTES = "the notes below the memory root"
 _ITEM = "the payload: its argument, or standard input where that is -"
 
 COMMANDS = {
@@ -158,7 +154,7 @@ COMMANDS = {
             "status",
             "the shape of the corpus: its pinned root and how many records it holds",
             _COMMON,
-            reads=_NOTES,
+            reads=NOTES,
             writes="one JSON envelope",
             examples=("cortex status", "cortex status | jq .data.canonical.records"),
         ),
@@ -168,7 +164,7 @@ COMMANDS = {
             (*_COMMON, *FILTERS, PAGE, PAGE_SIZE, RECENCY, EXPAND, MAX_NODES, MAX_TOKENS),
             positionals=("QUERY", 1, 1),
             values=("query", "--from", "--to", "--recency", "--page", "--page-size", "--max-nodes", "--max-tokens"),
-            reads=_NOTES,
+            reads=NOTES,
             writes="one JSON envelope with a page of cards",
             examples=('cortex search "loom tension" --type idea', 'cortex search "loom" --expand idea-tension-logger'),
         ),
@@ -177,7 +173,7 @@ COMMANDS = {
             "the records created just before and after an anchor",
             (*_COMMON, ANCHOR, BEFORE, AFTER, *FILTERS, PAGE, PAGE_SIZE),
             values=("--anchor", "--from", "--to", "--before", "--after", "--page", "--page-size"),
-            reads=_NOTES,
+            reads=NOTES,
             writes="one JSON envelope with a page of cards, in time order",
             examples=(
                 "cortex timeline --anchor 2024-06-01 --before 3 --after 3",
@@ -189,7 +185,7 @@ COMMANDS = {
             "the whole records of the given IDs, all of them or none",
             _COMMON,
             positionals=_IDS,
-            reads=_NOTES,
+            reads=NOTES,
             writes="one JSON envelope with the records in the order asked for",
             examples=(
                 "cortex get idea-tension-logger",
@@ -201,7 +197,7 @@ COMMANDS = {
             "like get, for keeping: the same records in the export format",
             _COMMON,
             positionals=_IDS,
-            reads=_NOTES,
+            reads=NOTES,
             writes="one JSON envelope with the records, and what they were taken from",
             examples=(
                 "cortex export idea-tension-logger > tension.json",
@@ -212,7 +208,7 @@ COMMANDS = {
             "rebuild",
             "prove that two independent readings of the canonical files agree",
             (*_COMMON, FROM_CANONICAL),
-            reads=_NOTES,
+            reads=NOTES,
             writes="one JSON envelope with both digests",
             examples=("cortex rebuild --from-canonical", "cortex rebuild --from-canonical | jq .data.equivalent"),
         ),
@@ -244,27 +240,10 @@ COMMANDS = {
     )
 }
 
-EXECUTABLES = {
+# The stages; `executables` has all that can be run.
+STAGES = {
     command.name: command
     for command in (
-        Command(
-            "cortex",
-            "verifiable search over a folder of Markdown and JSONL notes, behind a privacy boundary",
-            (Option("--completion", "text", "SHELL", f"print completion for {', '.join(SHELLS)}", choices=SHELLS),),
-            positionals=("COMMAND [OPTION...]", 1, 1),
-            reads=_NOTES,
-            writes="one JSON envelope",
-            examples=('cortex search "loom"', "cortex get idea-tension-logger | jq -r '.data.items[].content'"),
-        ),
-        Command(
-            "cortex-plan",
-            "print the shell pipeline that a contract command stands for",
-            (),
-            positionals=("COMMAND [OPTION...]", 1, 1),
-            reads="nothing",
-            writes="a shell pipeline, one stage a line; for a command line without a plan, its failure envelope",
-            examples=('cortex-plan search "loom" --type idea', 'sh -c "$(cortex-plan status)"'),
-        ),
         Command(
             "cortex-scan",
             "list the corpus: pin the root, walk it, apply every check that needs no content",
@@ -281,7 +260,7 @@ EXECUTABLES = {
             "read the listed notes behind the privacy boundary and parse them into records",
             (
                 _count("--jobs", "read with N processes", 1, limits.JOBS, 1),
-                _flag("--text", "be a filter for any text instead: plain text in, stripped plain text out"),
+                flag("--text", "be a filter for any text instead: plain text in, stripped plain text out"),
                 UNSEALED,
             ),
             reads="file lines, and the notes that they name",
@@ -296,7 +275,7 @@ EXECUTABLES = {
             "cortex-select",
             "keep the records that are valid and match the filters",
             (
-                _flag("--valid", "only records valid now"),
+                flag("--valid", "only records valid now"),
                 Option("--at", "time", "TIME", "only records valid at this timestamp"),
                 *(_any_of(option) for option in (TYPE, SOURCE, SESSION)),
                 FROM,
@@ -325,7 +304,7 @@ EXECUTABLES = {
                     "what a term is: ascii (default, the contract's) or unicode",
                     choices=("ascii", "unicode"),
                 ),
-                _flag("--explain", "tell after each card what its score is made of (on a terminal: as a table)"),
+                flag("--explain", "tell after each card what its score is made of (on a terminal: as a table)"),
                 BODIES,
                 UNSEALED,
             ),
@@ -356,7 +335,7 @@ EXECUTABLES = {
         Command(
             "cortex-expand",
             "walk the related links breadth-first from one record, within a node and a token budget",
-            (MAX_NODES, MAX_TOKENS, _flag("--dot", "print the walk as a graph for Graphviz, and no stream"), UNSEALED),
+            (MAX_NODES, MAX_TOKENS, flag("--dot", "print the walk as a graph for Graphviz, and no stream"), UNSEALED),
             positionals=("ID", 1, 1),
             values=("--max-nodes", "--max-tokens"),
             reads="record lines",
@@ -438,7 +417,7 @@ EXECUTABLES = {
                     values=2,
                     choices=tuple(EXIT_STATUS),
                 ),
-                _flag("--schema", "print the envelope's JSON Schema and read nothing"),
+                flag("--schema", "print the envelope's JSON Schema and read nothing"),
                 UNSEALED,
             ),
             positionals=("COMMAND [ID...]", 0, 1 + limits.IDS),
@@ -461,141 +440,6 @@ EXECUTABLES = {
                 "cortex-write remember --adapter claude --allow-write < item.json | cortex-envelope remember",
                 "cortex-write propose --adapter claude --allow-write < proposal.json | cortex-envelope propose",
             ),
-        ),
-        Command(
-            "cortex-proposals",
-            "decide on what was proposed: list the queue, show what a proposal would change, approve or reject it",
-            (
-                _flag("--json", "list or show as JSON instead of for people"),
-                _flag("--all", "list decided proposals, too"),
-                Option("--reason", "text", "TEXT", "with reject: why, kept in the queue"),
-                MEMORY_ROOT,
-            ),
-            positionals=("list | show ID | approve ID | reject ID", 1, 2),
-            reads="OBSERVABILITY/pending-proposals.jsonl and the file that a proposal is about",
-            writes="a table, a diff or a sentence; approve changes the file, approve and reject mark the proposal",
-            examples=(
-                "cortex-proposals list",
-                "cortex-proposals show prop_0123456789ab",
-                'cortex-proposals reject prop_0123456789ab --reason "said once, in jest"',
-            ),
-        ),
-        Command(
-            "cortex-restore",
-            "go back to a snapshot of hot memory or of a file that a proposal changed",
-            (
-                _flag("--json", "list as JSON instead of a table"),
-                MEMORY_ROOT,
-            ),
-            positionals=("list | show SNAPSHOT | restore SNAPSHOT", 1, 2),
-            reads="OBSERVABILITY/memory-snapshots and the file of the snapshot",
-            writes="a table, a diff or a sentence; restore changes the file, and keeps what was there as a snapshot",
-            examples=(
-                "cortex-restore list",
-                "cortex-restore show PRINCIPAL_MEMORY__2026-01-31T08-00-00-000Z.md",
-            ),
-        ),
-        Command(
-            "cortex-check",
-            "list every integrity problem of the corpus, and every place where private text was removed or cut off",
-            (
-                _flag("--json", "print the report as one JSON object instead of a table"),
-                MEMORY_ROOT,
-            ),
-            reads="every note below the memory root",
-            writes="a table of problems and notices: file, line, what is wrong, what to do; never text of a note",
-            examples=("cortex-check", "cortex-check --json | jq -r '.notices[] | \"\\(.file):\\(.line): \\(.what)\"'"),
-            statuses={
-                0: "sound; notices do not count",
-                1: "unexpected, or standard output cannot be written",
-                4: "not sound, so that no command can answer; or bad arguments",
-            },
-        ),
-        Command(
-            "cortex-health",
-            "measure whether memory is in operation: reviewer, retrieval, proposals, logs, index, hot memory",
-            (
-                _flag("--json", "print the report as one JSON object instead of a table"),
-                MEMORY_ROOT,
-                _flag("--corpus", "also read every note and report those that the privacy boundary cut off"),
-            ),
-            positionals=("affirm no-index|no-reviewer", 0, 2),
-            reads="the evidence below the memory root; with affirm, nothing but what would contradict",
-            writes="a report, also as a line of OBSERVABILITY/memory-health.jsonl; with affirm, a policy marker",
-            examples=("cortex-health", "cortex-health --json | jq '.findings[].id'", "cortex-health affirm no-index"),
-            statuses={
-                0: "ok",
-                1: "warn",
-                2: "critical",
-                4: "no verdict: bad arguments, no memory root, nowhere to print",
-            },
-        ),
-        Command(
-            "cortex-log-retrieval",
-            "run a search and record, in the retrieval log, that it took place",
-            (),
-            positionals=("search QUERY [OPTION...]", 2, limits.IDS),
-            reads="the notes below the memory root",
-            writes="the envelope of the search, and a row with a keyed hash of the query in OBSERVABILITY",
-            examples=('cortex-log-retrieval search "loom"', 'cortex-log-retrieval search "loom" --type idea | jq .'),
-        ),
-        Command(
-            "cortex-benchmark",
-            "measure retrieval on your own labelled queries, and what two ways of disclosure cost",
-            (
-                Option("--labels", "path", "FILE", "required: the labelled queries (JSONL)"),
-                MEMORY_ROOT,
-                Option("--output", "path", "FILE", "also keep the report as BENCHMARKS/cortex-benchmark-vN-*.json"),
-            ),
-            positionals=("label QUERY --expect ID... | plot REPORT...", 0, 0),
-            reads="the labels and the notes below the memory root",
-            writes="one JSON report; with label, one label row; with plot, an SVG",
-            examples=(
-                'cortex-benchmark label "loom tension" --expect idea-tension-logger >> labels.jsonl',
-                "cortex-benchmark --labels labels.jsonl > report.json",
-                "cortex-benchmark plot report.json > report.svg",
-            ),
-            statuses=_BENCHMARK_STATUSES,
-        ),
-    )
-}
-
-# What an executable does when its first argument says so: each has a table of its own.
-SUBCOMMANDS = {
-    command.name: command
-    for command in (
-        Command(
-            "cortex-benchmark label",
-            "make a label for the benchmark from a live search",
-            (
-                Option("--expect", "text", "ID...", "the records that the query should find", repeatable=True),
-                Option("--order", "text", "ID...", "the order in which they should come, if another", repeatable=True),
-                Option("--false", "text", "ID...", "records that the query should not find", repeatable=True),
-                Option("--id", "text", "ID", "the label's own ID (default: made from the query)"),
-                Option("--labels", "path", "FILE", "append the label to this file instead of printing it"),
-                MEMORY_ROOT,
-            ),
-            positionals=("QUERY", 1, 1),
-            reads=_NOTES,
-            writes="one label row",
-            examples=(
-                'cortex-benchmark label "loom tension" --expect idea-tension-logger >> labels.jsonl',
-                'cortex-benchmark label "loom" --expect idea-tension-logger idea-open-dobby --labels labels.jsonl',
-            ),
-            statuses=_BENCHMARK_STATUSES,
-        ),
-        Command(
-            "cortex-benchmark plot",
-            "draw recall, MRR and injected tokens over reports as an SVG",
-            (),
-            positionals=("REPORT", 1, limits.PLOT_REPORTS),
-            reads="the reports",
-            writes="an SVG",
-            examples=(
-                "cortex-benchmark plot report.json > report.svg",
-                "cortex-benchmark plot BENCHMARKS/cortex-benchmark-v1-*.json > retrieval.svg",
-            ),
-            statuses=_BENCHMARK_STATUSES,
         ),
     )
 }

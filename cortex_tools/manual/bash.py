@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 
-from cortex_tools.contract.options import EXECUTABLES
+from cortex_tools.contract.executables import EXECUTABLES
 from cortex_tools.manual.usage import FREE, Context, Value, contexts, value
 
 # Shared by the scripts of all executables; each may be loaded alone, so each brings it along.

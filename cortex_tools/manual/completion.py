@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cortex_tools.contract.errors import invalid_input
-from cortex_tools.contract.options import EXECUTABLES, SHELLS
+from cortex_tools.contract.executables import EXECUTABLES
+from cortex_tools.contract.options import SHELLS
 from cortex_tools.manual import bash, fish, zsh
 
 

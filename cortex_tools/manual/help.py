@@ -13,7 +13,8 @@ from typing import Any
 import typer
 
 from cortex_tools import __version__
-from cortex_tools.contract.options import COMMANDS, EXECUTABLES, SUBCOMMANDS, Command, Option
+from cortex_tools.contract.executables import EXECUTABLES, SUBCOMMANDS
+from cortex_tools.contract.options import COMMANDS, Command, Option
 from cortex_tools.files.stdio import colour_wanted, write_all
 from cortex_tools.manual.statuses import statuses
 from cortex_tools.manual.usage import described

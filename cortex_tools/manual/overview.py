@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cortex_tools.contract.options import COMMANDS, DEFAULT_ROOT, EXECUTABLES, ROOT_VARIABLE
+from cortex_tools.contract.executables import EXECUTABLES
+from cortex_tools.contract.options import COMMANDS, DEFAULT_ROOT, ROOT_VARIABLE
 from cortex_tools.manual import roff
 from cortex_tools.manual.statuses import statuses
 

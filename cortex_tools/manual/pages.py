@@ -5,15 +5,8 @@ from __future__ import annotations
 import re
 
 from cortex_tools import __version__
-from cortex_tools.contract.options import (
-    COMMANDS,
-    DEFAULT_ROOT,
-    EXECUTABLES,
-    ROOT_VARIABLE,
-    SUBCOMMANDS,
-    Command,
-    Option,
-)
+from cortex_tools.contract.executables import EXECUTABLES, SUBCOMMANDS
+from cortex_tools.contract.options import COMMANDS, DEFAULT_ROOT, ROOT_VARIABLE, Command, Option
 from cortex_tools.manual import overview, roff
 from cortex_tools.manual.statuses import statuses
 from cortex_tools.manual.usage import HELP, VERSION, described

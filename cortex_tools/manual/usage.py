@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cortex_tools.contract.options import COMMANDS, EXECUTABLES, SUBCOMMANDS, Command, Option
+from cortex_tools.contract.executables import EXECUTABLES, SUBCOMMANDS
+from cortex_tools.contract.options import COMMANDS, Command, Option
 
 FREE, FILE, FOLDER, FOREIGN = "free", "file", "folder", "foreign"
 HELP = Option("--help", "flag", "", "show what it does, its options, examples and exit statuses", values=0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cortex_tools.contract.options import EXECUTABLES, Option
+from cortex_tools.contract.executables import EXECUTABLES
+from cortex_tools.contract.options import Option
 from cortex_tools.manual.usage import FILE, FOLDER, FOREIGN, FREE, Context, Value, contexts, summary_of, value
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cortex_tools.contract.errors import EXIT_STATUS, CortexError, integrity_error, invalid_input, not_found
 from cortex_tools.contract.grammar import Arguments
-from cortex_tools.contract.options import COMMANDS, EXECUTABLES
+from cortex_tools.contract.options import COMMANDS, STAGES
 from cortex_tools.domain import values
 from cortex_tools.domain.envelope import Raw
 from cortex_tools.domain.expansion import Expansion
@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_DECLARED = EXECUTABLES["cortex-envelope"]
+_DECLARED = STAGES["cortex-envelope"]
 EXPORT_FORMAT = "lifeos-cortex-export/v1"
 REBUILD_FORMAT = "lifeos-cortex-canonical-rebuild/v1"
 MODE = "local-read-only"

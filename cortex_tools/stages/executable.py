@@ -8,7 +8,7 @@ from functools import partial
 
 from cortex_tools.contract.errors import SUCCESS, CortexError, integrity_error, invalid_input
 from cortex_tools.contract.grammar import Arguments, check_utf8, count_positionals, own_words, parse
-from cortex_tools.contract.options import EXECUTABLES, Command
+from cortex_tools.contract.options import STAGES, Command
 from cortex_tools.files.stdio import (
     STDIN,
     STDOUT,
@@ -37,7 +37,7 @@ def main(name: str) -> NoReturn:
 
 
 def _answer(name: str, argv: list[str]) -> int:
-    own, _ = own_words(EXECUTABLES[name], argv)
+    own, _ = own_words(STAGES[name], argv)
     if "--help" in own or "--version" in own:
         from cortex_tools.manual.help import show
 
@@ -55,7 +55,7 @@ def _stage(name: str, argv: list[str]) -> int:
     """Any stage but the last: a failure goes down the stream, and is said on standard error where it arose."""
     writer = SegmentWriter(name)
     try:
-        _run(name, _arguments(EXECUTABLES[name], argv), writer)
+        _run(name, _arguments(STAGES[name], argv), writer)
     except CortexError as error:
         return _fail(name, error, writer, argv)
     except (OutputError, KeyboardInterrupt):
@@ -70,7 +70,7 @@ def _text(argv: list[str]) -> int:
     from cortex_tools.stages import strip_text
 
     try:
-        return strip_text.run(_arguments(EXECUTABLES["cortex-strip"], argv))
+        return strip_text.run(_arguments(STAGES["cortex-strip"], argv))
     except CortexError as error:
         failed = error
     except (OutputError, KeyboardInterrupt):
@@ -114,7 +114,7 @@ def _run(name: str, arguments: Arguments, writer: SegmentWriter) -> None:
     if name == "cortex-unwrap":
         from cortex_tools.stages import unwrap
 
-        _refuse_terminal(EXECUTABLES[name])
+        _refuse_terminal(STAGES[name])
         unwrap.run(writer)
         return
     work: Callable[[SegmentReader, SegmentWriter], None]
@@ -134,7 +134,7 @@ def _run(name: str, arguments: Arguments, writer: SegmentWriter) -> None:
             work = partial(printing.run, stage)
         else:
             work = partial(_gather if stage.gathers else _pass_on, stage)
-    _refuse_terminal(EXECUTABLES[name])
+    _refuse_terminal(STAGES[name])
     reader = SegmentReader(STDIN, unsealed=arguments.flag("--unsealed"), complete=name != "cortex-strip")
     if arguments.flag("--unsealed"):
         _warn_unsealed(name)
@@ -218,7 +218,7 @@ def _envelope(argv: list[str]) -> int:
 
     command = ""
     try:
-        arguments = _arguments(EXECUTABLES["cortex-envelope"], argv)
+        arguments = _arguments(STAGES["cortex-envelope"], argv)
         if arguments.flag("--schema"):
             write_all(envelope.schema())
             return SUCCESS
@@ -238,7 +238,7 @@ def _read_all(arguments: Arguments) -> envelopes.Raw:
     from cortex_tools.stages import envelope
 
     stage = envelope.build(arguments, now_ms())
-    _refuse_terminal(EXECUTABLES["cortex-envelope"])
+    _refuse_terminal(STAGES["cortex-envelope"])
     passes = 2 if stage.command == "rebuild" else 1
     reader = SegmentReader(STDIN, unsealed=arguments.flag("--unsealed"), passes=passes)
     census = Census()

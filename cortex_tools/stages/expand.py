@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cortex_tools.contract.errors import not_found
 from cortex_tools.contract.grammar import Arguments
-from cortex_tools.contract.options import EXECUTABLES
+from cortex_tools.contract.options import STAGES
 from cortex_tools.domain import expansion, values
 from cortex_tools.domain.records import Card, CardFields, Record
 from cortex_tools.files.names import shown
@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_DECLARED = EXECUTABLES["cortex-expand"]
+_DECLARED = STAGES["cortex-expand"]
 
 # The fields of a card, and the IDs it links to.
 Node = tuple[CardFields, list[str]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cortex_tools.contract.grammar import Arguments
-from cortex_tools.contract.options import EXECUTABLES
+from cortex_tools.contract.options import STAGES
 from cortex_tools.domain import values
 from cortex_tools.files.processes import split
 from cortex_tools.files.root import pin_root, requested_root
@@ -12,7 +12,7 @@ from cortex_tools.streams.items import Corpus
 from cortex_tools.streams.lines import encode
 from cortex_tools.streams.segments import SegmentWriter
 
-_DECLARED = EXECUTABLES["cortex-scan"]
+_DECLARED = STAGES["cortex-scan"]
 
 
 def run(arguments: Arguments, writer: SegmentWriter) -> None:

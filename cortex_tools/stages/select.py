@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from cortex_tools.contract.errors import invalid_input
 from cortex_tools.contract.grammar import Arguments
-from cortex_tools.contract.options import EXECUTABLES
+from cortex_tools.contract.options import STAGES
 from cortex_tools.domain import filters, values
 from cortex_tools.domain.records import Card, Record
 from cortex_tools.domain.timestamps import parse_ms
 from cortex_tools.stages.base import Stage
 from cortex_tools.streams.items import Explanation, Item
 
-_DECLARED = EXECUTABLES["cortex-select"]
+_DECLARED = STAGES["cortex-select"]
 
 
 def build(arguments: Arguments, now_ms: int) -> Select:

@@ -8,7 +8,7 @@ from functools import partial
 from cortex_tools.contract import limits
 from cortex_tools.contract.errors import integrity_error
 from cortex_tools.contract.grammar import Arguments
-from cortex_tools.contract.options import EXECUTABLES
+from cortex_tools.contract.options import STAGES
 from cortex_tools.domain import values
 from cortex_tools.files.names import shown
 from cortex_tools.files.processes import Worker, close_all, split, while_alive
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 READING = "reading notes"
 _FROM_SCAN = "cortex-strip reads what cortex-scan lists"
-_DECLARED = EXECUTABLES["cortex-strip"]
+_DECLARED = STAGES["cortex-strip"]
 
 
 def run(arguments: Arguments, reader: SegmentReader, writer: SegmentWriter) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cortex_tools.contract import limits
 from cortex_tools.contract.errors import CortexError, integrity_error
 from cortex_tools.contract.grammar import Arguments
-from cortex_tools.contract.options import EXECUTABLES
+from cortex_tools.contract.options import STAGES
 from cortex_tools.domain import values
 from cortex_tools.domain.records import Card, Record
 from cortex_tools.files.foreign import ForeignFilter, find
@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_DECLARED = EXECUTABLES["cortex-through"]
+_DECLARED = STAGES["cortex-through"]
 _ADVICE = "the filter must give back one whole JSON object a line (jq: -c), and nothing else"
 _PIECE = 1 << 16
 _PATIENCE = 1 << 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cortex_tools.contract.errors import invalid_input, not_found
 from cortex_tools.contract.grammar import Arguments
-from cortex_tools.contract.options import EXECUTABLES
+from cortex_tools.contract.options import STAGES
 from cortex_tools.domain import filters, values
 from cortex_tools.domain.collation import id_key
 from cortex_tools.domain.records import Card, CardFields, Record
@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_DECLARED = EXECUTABLES["cortex-window"]
+_DECLARED = STAGES["cortex-window"]
 
 # Of what passes the filters: created in ms, and the fields of its card.
 Seen = tuple[int, CardFields]

@@ -11,7 +11,7 @@ import os
 from cortex_tools.contract import limits
 from cortex_tools.contract.errors import SUCCESS, CortexError, invalid_input
 from cortex_tools.contract.grammar import Arguments, check_adapter, count_positionals, parse
-from cortex_tools.contract.options import EXECUTABLES
+from cortex_tools.contract.options import STAGES
 from cortex_tools.domain.jsontext import json_text, json_value
 from cortex_tools.files.root import pin_root, requested_root
 from cortex_tools.files.stdio import (
@@ -162,7 +162,7 @@ def _fail(error: CortexError, writer: SegmentWriter) -> int:
 
 
 def _write(argv: list[str]) -> tuple[str, Result]:
-    declared = EXECUTABLES[NAME]
+    declared = STAGES[NAME]
     arguments = parse(declared, argv)
     count_positionals(declared, arguments.positionals)
     command = arguments.positionals[0]

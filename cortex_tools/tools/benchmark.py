@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from cortex_tools.contract.errors import CortexError, invalid_input
+from cortex_tools.contract.executables import EXECUTABLES, SUBCOMMANDS
 from cortex_tools.contract.grammar import Arguments, count_positionals
-from cortex_tools.contract.options import EXECUTABLES, SUBCOMMANDS
 from cortex_tools.domain import values
 from cortex_tools.files.root import Root, pin_root, requested_root
 from cortex_tools.files.stdio import STDERR, STDOUT, OutputError, say, write_all

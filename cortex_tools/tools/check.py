@@ -7,8 +7,8 @@ import os
 import re
 
 from cortex_tools.contract.errors import CortexError
+from cortex_tools.contract.executables import EXECUTABLES
 from cortex_tools.contract.grammar import count_positionals
-from cortex_tools.contract.options import EXECUTABLES
 from cortex_tools.domain.text import printable
 from cortex_tools.evidence.checking import inspect
 from cortex_tools.evidence.inspection import Entries, Entry, Inspection

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from cortex_tools.contract.errors import CortexError, invalid_input
+from cortex_tools.contract.executables import EXECUTABLES
 from cortex_tools.contract.grammar import Arguments, count_positionals
-from cortex_tools.contract.options import EXECUTABLES
 from cortex_tools.evidence import layout as layouts
 from cortex_tools.files.stdio import STDOUT, colour_wanted, write_all
 from cortex_tools.tools import program

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from cortex_tools.contract.errors import CortexError, invalid_input
+from cortex_tools.contract.executables import EXECUTABLES
 from cortex_tools.contract.grammar import Arguments, count_positionals, parse
-from cortex_tools.contract.options import EXECUTABLES, Command
+from cortex_tools.contract.options import Command
 from cortex_tools.domain.text import without_surrogates
 from cortex_tools.files import interrupts, stdio
 from cortex_tools.files.stdio import OutputError, say

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from cortex_tools.contract.options import EXECUTABLES
+from cortex_tools.contract.executables import EXECUTABLES
 from tests.soak import kit
 from tests.test_privacy_everywhere import NOTES, check_notes, make_place, tried
 
