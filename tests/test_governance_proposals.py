@@ -12,7 +12,8 @@ import pytest
 from cortex_tools.contract.errors import CortexError
 from cortex_tools.files.root import pin_root
 from cortex_tools.governance import proposals, store
-from cortex_tools.governance.layout import TARGETS, Layout
+from cortex_tools.governance.layout import Layout
+from cortex_tools.governance.places import TARGETS
 from cortex_tools.governance.refusal import Refusal
 from cortex_tools.governance.session import governed
 from cortex_tools.tools import proposals as tool

@@ -10,10 +10,10 @@ import time
 
 from cortex_tools.contract.errors import CortexError
 from cortex_tools.evidence import reading
-from cortex_tools.evidence.layout import OBSERVABILITY
 from cortex_tools.evidence.reading import Missing, Unreadable
 from cortex_tools.files.durable import sync
 from cortex_tools.files.root import Root
+from cortex_tools.governance.places import OBSERVABILITY
 
 APPEND_FLAGS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 LOCK_SECONDS = 5.0

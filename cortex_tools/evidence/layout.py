@@ -5,24 +5,22 @@ from __future__ import annotations
 import os
 
 from cortex_tools.files.root import Root, pin_root, requested_root
+from cortex_tools.governance import places
+from cortex_tools.governance.places import LIFEOS_TAIL, OBSERVABILITY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-OBSERVABILITY = "OBSERVABILITY"
-REVIEWER_LOG = "OBSERVABILITY/reviewer-runs.jsonl"
-REVIEWER_RUNS = "OBSERVABILITY/reviewer-runs"
-RETRIEVAL_LOG = "OBSERVABILITY/memory-retrievals.jsonl"
-PROPOSAL_QUEUE = "OBSERVABILITY/pending-proposals.jsonl"
-HEALTH_LOG = "OBSERVABILITY/memory-health.jsonl"
+REVIEWER_LOG = f"{OBSERVABILITY}/{places.REVIEWER_LOG}"
+REVIEWER_RUNS = f"{OBSERVABILITY}/{places.REVIEWER_RUNS}"
+RETRIEVAL_LOG = f"{OBSERVABILITY}/{places.RETRIEVAL_LOG}"
+PROPOSAL_QUEUE = f"{OBSERVABILITY}/{places.QUEUE}"
+HEALTH_LOG = f"{OBSERVABILITY}/{places.HEALTH_LOG}"
 INDEX_MANIFEST = "INDEX/index-manifest.json"
 BENCHMARKS = "BENCHMARKS"
 
 HEALTH_ROOT_VARIABLE = "CORTEX_HEALTH_ROOT"
-_LIFEOS_TAIL = b"/LIFEOS/MEMORY"
-# Below USER in the existing store, in the root itself in a self-contained one.
-_HOT_FILES = (b"PRINCIPAL/PRINCIPAL_MEMORY.md", b"DIGITAL_ASSISTANT/DA_MEMORY.md")
 
 
 class Layout:
@@ -46,16 +44,15 @@ def requested(option: str | None, environ: Mapping[str, str]) -> bytes:
     """The memory root as asked for: by option, by CORTEX_HEALTH_ROOT, else as every command takes it."""
     holder = environ.get(HEALTH_ROOT_VARIABLE)
     if option is None and holder:
-        return os.fsencode(holder) + _LIFEOS_TAIL
+        return os.fsencode(holder) + LIFEOS_TAIL
     return requested_root(None, option)
 
 
 def find(asked: bytes) -> Layout:
     """Pin the root `asked` for; raises integrity_error where it is missing or no folder."""
     root = pin_root(asked)
-    lexical = os.path.normpath(os.path.join(os.getcwdb(), asked))
-    if lexical.endswith(_LIFEOS_TAIL):
-        beside = os.path.dirname(lexical)
-        user = os.path.join(beside, b"USER")
-        return Layout(root, beside, [(user, path.decode()) for path in _HOT_FILES])
-    return Layout(root, root.path, [(root.path, os.path.basename(path).decode()) for path in _HOT_FILES])
+    _, beside = places.where(asked)
+    if beside is None:
+        return Layout(root, root.path, [(root.path, name) for _, name in places.HOT_FILES.values()])
+    user = os.path.join(beside, b"USER")
+    return Layout(root, beside, [(user, f"{folder}/{name}") for folder, name in places.HOT_FILES.values()])

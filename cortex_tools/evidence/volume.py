@@ -8,10 +8,11 @@ import stat
 from cortex_tools.domain.timestamps import format_ms
 from cortex_tools.evidence import reading
 from cortex_tools.evidence.findings import Finding, Outcome
-from cortex_tools.evidence.layout import OBSERVABILITY, Layout
+from cortex_tools.evidence.layout import Layout
 from cortex_tools.evidence.reading import Missing, Unreadable
 from cortex_tools.evidence.thresholds import Thresholds
 from cortex_tools.files.names import shown
+from cortex_tools.governance.places import OBSERVABILITY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

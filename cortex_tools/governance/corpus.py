@@ -15,15 +15,12 @@ from cortex_tools.files.reading import parse_note, read_records
 from cortex_tools.files.root import Root
 from cortex_tools.files.walk import NoteFile, walk
 from cortex_tools.governance.folders import Folder
-from cortex_tools.governance.layout import KNOWLEDGE, OBSERVABILITY
+from cortex_tools.governance.places import KNOWLEDGE, LOGS, OBSERVABILITY, SNAPSHOTS
 from cortex_tools.governance.refusal import Refusal, write_failed
 from cortex_tools.governance.store import Store
 
 # What this suite and the store's other program keep beside the notes.
-_BOOKKEEPING = re.compile(
-    rf"{OBSERVABILITY}/(?:tier-b-writes|memory-writes|memory-locks|pending-proposals|memory-health|memory-retrievals"
-    rf"|reviewer-runs)\.jsonl|{OBSERVABILITY}/memory-snapshots/[^/]+\.md"
-)
+_BOOKKEEPING = re.compile(rf"{OBSERVABILITY}/(?:{'|'.join(map(re.escape, LOGS))}|{SNAPSHOTS}/[^/]+\.md)")
 # No row of a JSONL note is shorter: every required field with one character.
 _LEAST_ROW = len('{"id":"x","type":"x","title":"x","created":"2000-01-01","updated":"2000-01-01","content":"x"}')
 _TRIES = 20

@@ -7,7 +7,7 @@ from cortex_tools.domain.privacy import strip
 from cortex_tools.domain.text import trim
 from cortex_tools.governance import corpus, frontmatter
 from cortex_tools.governance.items import ENTRY_PREFIXES
-from cortex_tools.governance.layout import MEMORY_LOG
+from cortex_tools.governance.places import MEMORY_LOG
 from cortex_tools.governance.refusal import EAT_CAP, ESUSPECT_EROSION, ESUSPECT_SHRINK, Refusal, write_failed
 from cortex_tools.governance.session import Session
 

@@ -7,30 +7,10 @@ import os
 from cortex_tools.contract.errors import CortexError
 from cortex_tools.files.root import Root, pin_root
 from cortex_tools.governance.folders import Folder
+from cortex_tools.governance.places import HOT_FILES, KNOWLEDGE, TARGETS, where
 from cortex_tools.governance.refusal import ETIER_MISMATCH, Refusal, invalid_item, write_failed
 from cortex_tools.governance.store import Store
 
-KNOWLEDGE = "KNOWLEDGE"
-OBSERVABILITY = "OBSERVABILITY"
-SNAPSHOTS = "memory-snapshots"
-QUEUE = "pending-proposals.jsonl"
-NOTE_LOG = "tier-b-writes.jsonl"
-MEMORY_LOG = "memory-writes.jsonl"
-LOCK_LOG = "memory-locks.jsonl"
-
-NOTE_FOLDERS = {"idea": "Ideas", "person": "People", "company": "Companies", "research": "Research"}
-HOT_FILES = {"principal": ("PRINCIPAL", "PRINCIPAL_MEMORY.md"), "assistant": ("DIGITAL_ASSISTANT", "DA_MEMORY.md")}
-# What a proposal of a kind may change, below USER.
-TARGETS = {
-    "identity": ("PRINCIPAL/PRINCIPAL_IDENTITY.md", "DIGITAL_ASSISTANT/DA_IDENTITY.md"),
-    "style": ("PRINCIPAL/WRITINGSTYLE.md",),
-    "definition": ("DEFINITIONS.md",),
-    "canonical-content": ("CANONICAL_CONTENT.md",),
-    "resume": ("PRINCIPAL/RESUME.md",),
-    "operational-rule": ("CONFIG/OPERATIONAL_RULES.md",),
-    "projects": ("PROJECTS.md",),
-    "contacts": ("CONTACTS.md",),
-}
 _APPEND_TARGETS = ("PROJECTS.md", "CONTACTS.md")
 TIERS = {"memory": "A", "idea": "B", "knowledge": "B", "proposal": "C"}
 
@@ -49,16 +29,14 @@ class Place:
 class Layout:
     """The store below one memory root.
 
-    `requested` is the root as asked for: where it ends in LIFEOS/MEMORY, USER is its sibling LIFEOS/USER,
-    else the store is self-contained and USER lies in the root.
+    `requested` is the root as asked for, by which USER lies beside it or, in a self-contained store, in it.
     """
 
     def __init__(self, root: Root, requested: bytes) -> None:
         self.root = root
-        lexical = os.path.normpath(os.path.join(os.getcwdb(), requested))
-        self.self_contained = lexical.split(b"/")[-2:] != [b"LIFEOS", b"MEMORY"]
-        self._lexical = lexical
-        self._user_lexical = os.path.join(lexical if self.self_contained else os.path.dirname(lexical), b"USER")
+        self._lexical, beside = where(requested)
+        self.self_contained = beside is None
+        self._user_lexical = os.path.join(beside or self._lexical, b"USER")
         self._user: Root | None = None
 
     def close(self) -> None:

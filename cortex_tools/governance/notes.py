@@ -15,7 +15,8 @@ from cortex_tools.domain.records import Record
 from cortex_tools.domain.text import trim, utf16_length
 from cortex_tools.governance import corpus, frontmatter
 from cortex_tools.governance.folders import File, Folder
-from cortex_tools.governance.layout import KNOWLEDGE, NOTE_FOLDERS, NOTE_LOG, Place
+from cortex_tools.governance.layout import Place
+from cortex_tools.governance.places import KNOWLEDGE, NOTE_FOLDERS, NOTE_LOG
 from cortex_tools.governance.refusal import ESOURCE_OWNED, Refusal, invalid_item, write_failed
 from cortex_tools.governance.session import Session
 

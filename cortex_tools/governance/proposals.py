@@ -16,7 +16,8 @@ from cortex_tools.domain.text import trim
 from cortex_tools.files.names import shown
 from cortex_tools.governance import items, logs
 from cortex_tools.governance.folders import File, Folder
-from cortex_tools.governance.layout import MEMORY_LOG, NOTE_LOG, OBSERVABILITY, QUEUE, Layout, Place
+from cortex_tools.governance.layout import Layout, Place
+from cortex_tools.governance.places import MEMORY_LOG, NOTE_LOG, OBSERVABILITY, QUEUE
 from cortex_tools.governance.refusal import ETIER_MISMATCH, Refusal, write_failed
 from cortex_tools.governance.rows import row_line
 from cortex_tools.governance.session import Session

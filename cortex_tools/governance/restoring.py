@@ -7,16 +7,8 @@ from cortex_tools.domain.timestamps import parse_ms
 from cortex_tools.files.names import shown
 from cortex_tools.governance import corpus, hot
 from cortex_tools.governance.folders import File
-from cortex_tools.governance.layout import (
-    HOT_FILES,
-    MEMORY_LOG,
-    NOTE_LOG,
-    OBSERVABILITY,
-    SNAPSHOTS,
-    TARGETS,
-    Layout,
-    Place,
-)
+from cortex_tools.governance.layout import Layout, Place
+from cortex_tools.governance.places import HOT_FILES, MEMORY_LOG, NOTE_LOG, OBSERVABILITY, SNAPSHOTS, TARGETS
 from cortex_tools.governance.proposals import difference
 from cortex_tools.governance.refusal import write_failed
 from cortex_tools.governance.session import SNAPSHOT_NAME, Session

@@ -12,8 +12,9 @@ from cortex_tools.domain.timestamps import format_ms
 from cortex_tools.files.root import Root
 from cortex_tools.governance import corpus, logs
 from cortex_tools.governance.folders import File, Folder
-from cortex_tools.governance.layout import KNOWLEDGE, LOCK_LOG, OBSERVABILITY, QUEUE, SNAPSHOTS, Layout, Place
+from cortex_tools.governance.layout import Layout, Place
 from cortex_tools.governance.locks import Locks
+from cortex_tools.governance.places import KNOWLEDGE, LOCK_LOG, OBSERVABILITY, QUEUE, SNAPSHOTS
 from cortex_tools.governance.refusal import Refusal, write_failed
 from cortex_tools.governance.rows import row_line
 from cortex_tools.governance.store import NOTE_MODE, Store
