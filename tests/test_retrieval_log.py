@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from cortex_tools.contract import limits
 from cortex_tools.domain.timestamps import parse_ms
 from cortex_tools.evidence import appending, retrieval, retrieval_log
 from cortex_tools.files.root import pin_root
@@ -103,7 +104,7 @@ def test_beside_flat_notes_nothing_is_written_and_it_is_said(tmp_path: Path) -> 
     write_corpus(tmp_path, {"flat.md": note("flat")})
     done = log(tmp_path, "loom")
     assert done.returncode == 0 and envelope(done)["data"]["total"] == 1
-    assert b"answered but not recorded" in done.stderr and b"move them to KNOWLEDGE" in done.stderr
+    assert b"answered but not recorded" in done.stderr and b"move them into it" in done.stderr
     assert done.stderr.count(b"\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["flat.md"]
 
@@ -152,7 +153,7 @@ def test_no_link_is_followed_and_no_second_name_of_a_file_written(root: Path, tm
     os.mkfifo(root / LOG)
     outside_is_untouched(root, outside)
     (root / LOG).unlink()
-    (root / KEY).unlink()
+    assert not (root / KEY).exists(), "what a refused write made is taken back"
     outside.chmod(0o600)
     (root / KEY).symlink_to(outside)
     outside_is_untouched(root, outside)
@@ -196,13 +197,13 @@ def test_many_at_once_share_one_key_and_lose_no_row(root: Path) -> None:
 def test_a_lock_that_is_never_given_up_is_said(root: Path, monkeypatch: Any) -> None:
     import fcntl
 
-    monkeypatch.setattr(appending, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(limits, "LOCK_SECONDS", 0.05)
     (root / "OBSERVABILITY").mkdir()
     held = os.open(root / "OBSERVABILITY", os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
     pinned = pin_root(os.fsencode(root))
     try:
-        with pytest.raises(appending.CannotAppend, match="locked"):
+        with pytest.raises(appending.CannotAppend, match="Lock held: OBSERVABILITY "):
             appending.append(pinned, LOG, b"{}\n")
     finally:
         pinned.close()

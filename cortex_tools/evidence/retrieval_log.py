@@ -11,8 +11,9 @@ from cortex_tools.evidence import appending, reading
 from cortex_tools.evidence.appending import CannotAppend
 from cortex_tools.evidence.layout import RETRIEVAL_LOG
 from cortex_tools.evidence.reading import Missing, Unreadable
-from cortex_tools.evidence.writing import write_new
 from cortex_tools.files.root import Root
+from cortex_tools.governance import logs
+from cortex_tools.governance.session import Session
 
 KEY_FILE = ".retrieval-key"
 KEY_BYTES = 32
@@ -25,15 +26,19 @@ def append_row(
 
     `duration_ms` is what the search took; `top_score` None where it returned nothing.
     """
-    row: list[str] = [
-        f'"ts":{json_text(format_ms(now_ms))}',
-        f'"query_hash":{json_text(query_hash(key(root), query))}',
-        f'"returned_count":{returned_count}',
-        f'"duration_ms":{round(duration_ms, 3)}',
-    ]
-    if top_score is not None:
-        row.append(f'"top_score":{top_score}')
-    appending.append(root, RETRIEVAL_LOG, f"{{{','.join(row)}}}\n".encode())
+
+    def add(session: Session) -> None:
+        row: list[str] = [
+            f'"ts":{json_text(format_ms(now_ms))}',
+            f'"query_hash":{json_text(query_hash(_key(session), query))}',
+            f'"returned_count":{returned_count}',
+            f'"duration_ms":{round(duration_ms, 3)}',
+        ]
+        if top_score is not None:
+            row.append(f'"top_score":{top_score}')
+        appending.add(session, RETRIEVAL_LOG, f"{{{','.join(row)}}}\n".encode())
+
+    appending.below(root, add)
 
 
 def query_hash(secret: bytes, query: str) -> str:
@@ -43,28 +48,19 @@ def query_hash(secret: bytes, query: str) -> str:
     return hmac.digest(secret, query.encode("utf-8", "replace"), "sha256").hex()
 
 
-def key(root: Root) -> bytes:
+def _key(session: Session) -> bytes:
     """The key in OBSERVABILITY, made on first use, readable by its owner alone; raises CannotAppend."""
-    folder = appending.open_observability(root)
+    folder = session.observability()
     try:
-        appending.lock(folder)  # a temporary file in the folder belongs to whoever has its lock
         try:
-            return _read_key(folder)
+            return _read_key(folder.descriptor)
         except Missing:
-            pass
-        try:
-            write_new(folder, KEY_FILE, os.urandom(KEY_BYTES).hex().encode() + b"\n", 0o600)
-        except FileExistsError:
-            pass  # made by another program in between; its key is the key
-        return _read_key(folder)
+            logs.begin(session.store, folder, KEY_FILE, os.urandom(KEY_BYTES).hex().encode() + b"\n")
+            return _read_key(folder.descriptor)
     except Missing:
         raise CannotAppend(f"the key {KEY_FILE} vanished; try again") from None
     except Unreadable as error:
         raise CannotAppend(f"the key {KEY_FILE} {error}") from None
-    except OSError as error:
-        raise CannotAppend(f"the key {KEY_FILE} cannot be written: {error.strerror}") from None
-    finally:
-        os.close(folder)
 
 
 def _read_key(folder: int) -> bytes:

@@ -31,8 +31,11 @@ def is_bookkeeping(path: str) -> bool:
     return _BOOKKEEPING.fullmatch(path) is not None
 
 
-def settle(store: Store, root: Root, base: Folder) -> None:
-    """See to it that there is a KNOWLEDGE folder; raises EWRITE_FAILED where making one would hide notes."""
+def settle(store: Store, root: Root, base: Folder, *, beside_nested: bool) -> None:
+    """See to it that there is a KNOWLEDGE folder; raises EWRITE_FAILED where making one would hide notes.
+
+    With `beside_nested`, a MEMORY/KNOWLEDGE will do.
+    """
     try:
         status = store.status(base, KNOWLEDGE)
     except FileNotFoundError:
@@ -42,6 +45,8 @@ def settle(store: Store, root: Root, base: Folder) -> None:
             raise write_failed(f"{KNOWLEDGE} is no folder of its own (a file or a link); move it away")
         return
     if _has_nested_knowledge(store, base):
+        if beside_nested:
+            return
         raise _elsewhere("MEMORY/KNOWLEDGE")
     if any(not is_bookkeeping(file.path) for file in _list(root)):
         raise _elsewhere("the root itself")
@@ -50,8 +55,10 @@ def settle(store: Store, root: Root, base: Folder) -> None:
     store.below(base, KNOWLEDGE, make=True)
 
 
-def ensure(store: Store, base: Folder) -> None:
+def ensure(store: Store, base: Folder, *, beside_nested: bool) -> None:
     """Make KNOWLEDGE again where another writer, refused, took back the one it had made."""
+    if beside_nested and _has_nested_knowledge(store, base):
+        return
     store.below(base, KNOWLEDGE, make=True)
 
 

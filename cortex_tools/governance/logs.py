@@ -23,7 +23,7 @@ def append(store: Store, folder: Folder, name: str, row: bytes) -> None:
     try:
         descriptor = store.open(folder.descriptor, name, _APPEND_FLAGS, path)
     except FileNotFoundError:
-        _begin(store, folder, name, row)
+        begin(store, folder, name, row)
         return
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
@@ -45,8 +45,8 @@ def _take_back(store: Store, path: str, descriptor: int, size: int, row: bytes) 
     store.operation("truncate", path, lambda: os.ftruncate(descriptor, size))
 
 
-def _begin(store: Store, folder: Folder, name: str, row: bytes) -> None:
-    """Make a log with its first row."""
+def begin(store: Store, folder: Folder, name: str, row: bytes) -> None:
+    """Make a log with its first row, readable by its owner alone; taken away where the write is refused."""
     path = folder.shown(name)
     temporary = store.temporary(folder, name, row, PRIVATE_MODE, exact=True)
     try:

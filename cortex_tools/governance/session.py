@@ -39,8 +39,9 @@ class Session:
     `warnings` collects what could not be tidied up after the write was done and is no reason to refuse it.
     """
 
-    def __init__(self, layout: Layout, now_ms: int, *, writes: bool = True) -> None:
+    def __init__(self, layout: Layout, now_ms: int, *, writes: bool = True, beside_nested: bool = False) -> None:
         self.writes = writes
+        self._beside_nested = beside_nested
         self.layout = layout
         self.now_ms = now_ms
         self.now = format_ms(now_ms)
@@ -89,7 +90,7 @@ class Session:
 
     def _find_observability(self) -> Folder:
         folder = self.store.below(self.root, OBSERVABILITY, make=True)
-        corpus.ensure(self.store, self.root)
+        corpus.ensure(self.store, self.root, beside_nested=self._beside_nested)
         assert folder is not None
         return folder
 
@@ -227,16 +228,19 @@ class Session:
             self.warnings.append(f"{error.filename}: {error.strerror}")
 
 
-def governed(root: Root, requested: bytes, now_ms: int, work: Callable[[Session], Result]) -> tuple[Result, list[str]]:
+def governed(
+    root: Root, requested: bytes, now_ms: int, work: Callable[[Session], Result], *, beside_nested: bool = False
+) -> tuple[Result, list[str]]:
     """What `work` answers, and what could not be tidied up after it.
 
+    With `beside_nested`, notes below MEMORY/KNOWLEDGE are no obstacle: what is written is none itself.
     Raises Refusal, and then the tree is as it was; or internal_error, where a change is in place that could
     not be confirmed.
     """
     layout = Layout(root, requested)
-    session = Session(layout, now_ms)
+    session = Session(layout, now_ms, beside_nested=beside_nested)
     try:
-        corpus.settle(session.store, root, session.root)
+        corpus.settle(session.store, root, session.root, beside_nested=beside_nested)
         answer = work(session)
     except BaseException as error:
         _fail(session, error)
