@@ -9,7 +9,7 @@ from cortex_tools.contract.errors import integrity_error, invalid_input
 from cortex_tools.evidence import index, policy, reviewer
 from cortex_tools.evidence.layout import REVIEWER_LOG, REVIEWER_RUNS, Layout
 from cortex_tools.evidence.policy import Policy
-from cortex_tools.evidence.writing import write_new
+from cortex_tools.files.durable import write_new
 from cortex_tools.files.names import shown
 
 TYPE_CHECKING = False

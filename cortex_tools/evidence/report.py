@@ -8,9 +8,10 @@ import time
 
 from cortex_tools.domain.text import without_surrogates
 from cortex_tools.domain.timestamps import format_ms, parse_ms
-from cortex_tools.evidence import appending, hot, index, proposals, retrieval, reviewer, thresholds, volume, writing
+from cortex_tools.evidence import appending, hot, index, proposals, retrieval, reviewer, thresholds, volume
 from cortex_tools.evidence.findings import EXIT_STATUS, OK, Finding, Outcome, worst
 from cortex_tools.evidence.layout import HEALTH_LOG, Layout
+from cortex_tools.files.durable import replace
 from cortex_tools.files.names import shown
 
 TYPE_CHECKING = False
@@ -149,6 +150,6 @@ def _replace(path: bytes, data: bytes) -> None:
         raise ValueError("names a folder")
     descriptor = os.open(folder or b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        writing.replace(descriptor, name, data)
+        replace(descriptor, name, data)
     finally:
         os.close(descriptor)

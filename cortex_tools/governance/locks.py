@@ -17,6 +17,7 @@ import time
 from cortex_tools.contract import limits
 from cortex_tools.domain.jsontext import json_text
 from cortex_tools.domain.timestamps import format_ms, parse_ms
+from cortex_tools.files.durable import temporary_name
 from cortex_tools.files.walk import Identity, identity
 from cortex_tools.governance.folders import Folder
 from cortex_tools.governance.refusal import write_failed
@@ -210,7 +211,7 @@ class Locks:
         if holder.identity is None:
             self._store.remove_folder(folder, lock)
         else:
-            away = f".{lock}.cortex-{os.urandom(8).hex()}.tmp"
+            away = temporary_name(lock)
             self._store.rename(folder, lock, away)
             if identity(self._store.status(folder, away)) != holder.identity:
                 self._put_back(folder, away, lock)

@@ -13,13 +13,12 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import re
 import signal
 import stat
 from contextlib import contextmanager
 
 from cortex_tools.contract import limits
-from cortex_tools.files.durable import sync
+from cortex_tools.files.durable import is_temporary, sync, temporary_name
 from cortex_tools.files.root import Root
 from cortex_tools.files.walk import identity
 from cortex_tools.governance.folders import File, Folder, failed
@@ -38,9 +37,6 @@ _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK a FIFO put in a file's place would hang the open.
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
-# Dot-prefixed and not ending in .md, so that no reader takes one for a note, not even in the root.
-_TEMPORARY = re.compile(r"\..*\.cortex-[0-9a-f]{16}\.tmp", re.DOTALL)
 
 # Of what is made new, before the umask: nobody but the owner may write, even where the umask would let them.
 FOLDER_MODE = 0o755
@@ -219,7 +215,7 @@ class Store:
     def sweep(self, folder: Folder) -> None:
         """Remove temporary files of writers that were killed: under the folder's lock none is in use."""
         for name in self.names(folder):
-            if _TEMPORARY.fullmatch(name) and not stat.S_ISDIR(self.status(folder, name).st_mode):
+            if is_temporary(name) and not stat.S_ISDIR(self.status(folder, name).st_mode):
                 self.unlink(folder, name)
 
     # Files.
@@ -263,7 +259,7 @@ class Store:
 
         With `exact` its mode is `mode` whatever the umask says.
         """
-        temporary = f".{name}.cortex-{os.urandom(8).hex()}.tmp"
+        temporary = temporary_name(name)
         path = folder.shown(temporary)
         descriptor = self.open(folder.descriptor, temporary, _NEW_FLAGS, path, PRIVATE_MODE if exact else mode)
         self.later(path, lambda: self.unlink(folder, temporary), on_refusal=True)

@@ -9,7 +9,7 @@ from cortex_tools.contract.errors import CortexError, invalid_input
 from cortex_tools.evidence import reading
 from cortex_tools.evidence.layout import BENCHMARKS
 from cortex_tools.evidence.reading import Missing, Unreadable
-from cortex_tools.evidence.writing import write_new
+from cortex_tools.files.durable import write_new
 from cortex_tools.files.names import shown
 from cortex_tools.files.root import Root
 
