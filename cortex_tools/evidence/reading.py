@@ -7,16 +7,13 @@ import os
 import stat
 
 from cortex_tools.domain.jsontext import json_value
+from cortex_tools.files.root import FILE_FLAGS, FOLDER_FLAGS
 from cortex_tools.files.walk import NO_FILE, NO_FOLDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
-
-FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Without O_NONBLOCK a FIFO in a file's place would hang the open.
-FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 CHUNK = 1 << 18
 LINE_BYTES = 1 << 20

@@ -9,7 +9,7 @@ import stat
 import time
 
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # Dot-prefixed and not ending in .md, so that no reader takes one for a note, not even in the root.
 _TEMPORARY = re.compile(r"\..*\.cortex-[0-9a-f]{16}\.tmp", re.DOTALL)
 ABANDONED_SECONDS = 3_600
@@ -66,7 +66,7 @@ def _write_temporary(folder: int, data: bytes) -> str:
     """The name of a synced file that holds `data`; what killed writers left in the folder is removed first."""
     _sweep(folder)
     name = temporary_name("new")  # whatever the file is called: its own name may be as long as one can be
-    descriptor = os.open(name, _NEW, 0o644, dir_fd=folder)
+    descriptor = os.open(name, NEW_FLAGS, 0o644, dir_fd=folder)
     try:
         view = memoryview(data)
         while view:

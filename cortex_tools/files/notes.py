@@ -7,11 +7,8 @@ import stat
 
 from cortex_tools.contract.errors import CortexError, Unsound
 from cortex_tools.files.names import shown
+from cortex_tools.files.root import FILE_FLAGS, FOLDER_FLAGS
 from cortex_tools.files.walk import NoteFile, state, unreadable
-
-_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Without O_NONBLOCK a FIFO put in a note's place would hang the open.
-_FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class NoteReader:
@@ -32,7 +29,7 @@ class NoteReader:
         try:
             if self._descriptor < 0 or folder != self._folder:
                 self._enter(folder)
-            descriptor = os.open(name.encode(), _FILE_FLAGS, dir_fd=self._descriptor)
+            descriptor = os.open(name.encode(), FILE_FLAGS, dir_fd=self._descriptor)
         except OSError as error:
             raise unreadable(file.path, error) from None
         try:
@@ -70,7 +67,7 @@ class NoteReader:
         try:
             for name in folder.split("/") if folder else ():
                 above = descriptor
-                descriptor = os.open(name.encode(), _FOLDER_FLAGS, dir_fd=above)
+                descriptor = os.open(name.encode(), FOLDER_FLAGS, dir_fd=above)
                 os.close(above)
         except OSError:
             os.close(descriptor)

@@ -9,6 +9,10 @@ from cortex_tools.contract.options import DEFAULT_ROOT, ROOT_VARIABLE
 from cortex_tools.domain.privacy import strip_private
 from cortex_tools.files.names import shown_path, utf8
 
+FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Without O_NONBLOCK a FIFO put in a file's place would hang the open.
+FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
 
 class Root:
     """The pinned root: its resolved path as bytes and as text, and a descriptor of the folder itself."""
@@ -47,7 +51,7 @@ def pin_root(requested: bytes) -> Root:
     try:
         absolute = requested if os.path.isabs(requested) else os.path.join(os.getcwdb(), requested)
         path = os.path.realpath(os.path.normpath(absolute), strict=True)
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(path, FOLDER_FLAGS)
     except (FileNotFoundError, NotADirectoryError) as error:
         what = "is missing" if isinstance(error, FileNotFoundError) else "is no folder"
         raise Unsound("", f"memory root {asked} {what}", "give the folder that holds the notes") from None

@@ -11,12 +11,11 @@ from cortex_tools.contract.errors import CortexError, Unsound, refuse
 from cortex_tools.domain.privacy import may_hold_tag, strip_private
 from cortex_tools.domain.text import utf16_order
 from cortex_tools.files.names import shown, utf8
-from cortex_tools.files.root import Root
+from cortex_tools.files.root import FOLDER_FLAGS, Root
 
 FORMATS = {".md": "markdown", ".jsonl": "jsonl"}
 HOT_SUFFIX = "_MEMORY.md"
 _SKIPPED = "_."  # what begins with one of these is skipped whole
-_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 # What opening a link without following it gives: ENOTDIR where a folder is wanted, ELOOP, and EMLINK on FreeBSD.
 NO_FOLDER = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK)
@@ -181,7 +180,7 @@ class _Walk:
     def _open_below(self, parent: int, name: str, path: str) -> int:
         """Open a folder below `parent` without following a link, and close `parent`."""
         try:
-            return os.open(name.encode(), _FOLDER_FLAGS, dir_fd=parent)
+            return os.open(name.encode(), FOLDER_FLAGS, dir_fd=parent)
         except OSError as error:
             raise unreadable(path, error) from None
         finally:
@@ -209,7 +208,7 @@ class _Walk:
             return
         if entry.is_dir(follow_symlinks=False):
             try:
-                below = os.open(os.fsencode(entry.name), _FOLDER_FLAGS, dir_fd=parent)
+                below = os.open(os.fsencode(entry.name), FOLDER_FLAGS, dir_fd=parent)
             except OSError as error:
                 self._report(unreadable(path, error))
             else:

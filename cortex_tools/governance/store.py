@@ -18,8 +18,8 @@ import stat
 from contextlib import contextmanager
 
 from cortex_tools.contract import limits
-from cortex_tools.files.durable import is_temporary, sync, temporary_name
-from cortex_tools.files.root import Root
+from cortex_tools.files.durable import NEW_FLAGS, is_temporary, sync, temporary_name
+from cortex_tools.files.root import FILE_FLAGS, FOLDER_FLAGS, Root
 from cortex_tools.files.walk import identity
 from cortex_tools.governance.folders import File, Folder, failed
 from cortex_tools.governance.refusal import Refusal, write_failed
@@ -32,11 +32,6 @@ if TYPE_CHECKING:
     Result = TypeVar("Result")
 
 before: Callable[[str, str], None] | None = None
-
-_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Without O_NONBLOCK a FIFO put in a file's place would hang the open.
-_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 # Of what is made new, before the umask: nobody but the owner may write, even where the umask would let them.
 FOLDER_MODE = 0o755
@@ -125,7 +120,7 @@ class Store:
 
     def base(self, root: Root, path: str) -> Folder:
         """The open folder of a pinned root, as a description of its own, so that its lock is this write's."""
-        descriptor = self.open(root.descriptor, ".", _FOLDER_FLAGS, path or root.text)
+        descriptor = self.open(root.descriptor, ".", FOLDER_FLAGS, path or root.text)
         return Folder(descriptor, path, None, "", root.path)
 
     def below(self, folder: Folder, name: str, *, make: bool) -> Folder | None:
@@ -133,7 +128,7 @@ class Store:
         path = folder.shown(name)
         for _ in range(10):
             try:
-                return Folder(self.open(folder.descriptor, name, _FOLDER_FLAGS, path), path, folder, name)
+                return Folder(self.open(folder.descriptor, name, FOLDER_FLAGS, path), path, folder, name)
             except FileNotFoundError:
                 if not make:
                     return None
@@ -238,7 +233,7 @@ class Store:
         """A regular file of at most `limit` bytes; None where there is none of that name."""
         path = folder.shown(name)
         try:
-            descriptor = self.open(folder.descriptor, name, _READ_FLAGS, path)
+            descriptor = self.open(folder.descriptor, name, FILE_FLAGS, path)
         except FileNotFoundError:
             return None
         try:
@@ -261,7 +256,7 @@ class Store:
         """
         temporary = temporary_name(name)
         path = folder.shown(temporary)
-        descriptor = self.open(folder.descriptor, temporary, _NEW_FLAGS, path, PRIVATE_MODE if exact else mode)
+        descriptor = self.open(folder.descriptor, temporary, NEW_FLAGS, path, PRIVATE_MODE if exact else mode)
         self.later(path, lambda: self.unlink(folder, temporary), on_refusal=True)
         try:
             self._write(descriptor, data, path)
