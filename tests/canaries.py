@@ -340,6 +340,7 @@ def broken() -> dict[str, Files]:
         "row-surrogate": rows(line(title=f'"{escaped("<private>")}{spot()}\\ud800{escaped("</private>")}"')),
         "row-surrogate-link": rows(line(related=f'["{escaped(hidden())}\\udc00"]')),
         "row-raw-control": rows(line(title=f'"<private>{spot()}\x02</private>"')),
+        "row-raw-control-outside": rows(line(title='"a\x02"', content=f'"{escaped(hidden())}"')),
         "row-raw-tab": rows(line(title=f'"a\t{escaped(hidden())}"')),
         "row-not-utf-8": rows(line(title='"T"').encode().replace(b"T", b"<private>" + spot().encode() + b"\xfe")),
         "row-duplicate-id": rows(line(id=f'"a{escaped(hidden())}"')),

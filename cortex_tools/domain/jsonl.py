@@ -6,7 +6,7 @@ from cortex_tools.contract.errors import Unsound, refuse
 from cortex_tools.domain.jsontext import json_value
 from cortex_tools.domain.privacy import may_hold_tag, strip_private
 from cortex_tools.domain.records import Record
-from cortex_tools.domain.text import is_blank, text_fault
+from cortex_tools.domain.text import has_control, is_blank, text_fault, without_controls
 from cortex_tools.domain.timestamps import parse_ms
 
 TYPE_CHECKING = False  # as typing has it, whose import costs more than parsing a hundred rows
@@ -102,6 +102,10 @@ def _object(line: str, where: str, report: Report) -> dict[str, Any] | None:
         report(Unsound(where, "the row nests too deeply", "a row is one flat JSON object"))
         return None
     except ValueError:
+        data = line.encode("utf-8", "surrogatepass")
+        if has_control(data):
+            report(Unsound(where, CONTROL, REMOVE_CONTROL))
+            return _object(without_controls(data).decode("utf-8", "surrogatepass"), where, report)
         # Its own words would quote the line.
         report(Unsound(where, "not one valid JSON value", "correct or remove the line"))
         return None
@@ -142,6 +146,9 @@ def _check_fields(row: dict[str, Any], where: str, report: Report) -> None:
             what = f"{name} is neither a timestamp nor null"
             _bad(row, name, what, "write YYYY-MM-DD, or leave the field out", where, report)
 
+
+# What is said of a control character as it stands, not as an escape, wherever it is found.
+CONTROL, REMOVE_CONTROL = "holds a control character", "remove it"
 
 _VOID = "is not a string with something in it"
 _FILL = "correct it, or remove the line"

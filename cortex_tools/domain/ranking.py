@@ -42,13 +42,14 @@ def measure(title: str, content: str, terms: tuple[bytes, ...]) -> tuple[int, tu
     else:
         # The only two characters outside ASCII whose lower case holds ASCII letters or digits.
         data = text.encode().replace(b"\xe2\x84\xaa", b"k").replace(b"\xc4\xb0", b"i ")
-    tokens = data.translate(_TO_TOKENS)
     length = data.translate(_TO_RUNS).count(b" a")
+    lower = data.lower()
     for term in terms:
-        if term in tokens:
+        if term in lower:
             break
     else:
         return length, None
+    tokens = data.translate(_TO_TOKENS)
     # Each token gets spaces of its own, since count() does not see overlapping matches.
     spaced = tokens.replace(b" ", b"  ")
     frequencies = tuple(spaced.count(b" %b " % term) for term in terms)

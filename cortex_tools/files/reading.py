@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 
 from cortex_tools.contract.errors import Unsound, refuse
-from cortex_tools.domain.jsonl import parse_row
+from cortex_tools.domain.jsonl import CONTROL, REMOVE_CONTROL, parse_row
 from cortex_tools.domain.markdown import parse_markdown
 from cortex_tools.domain.records import Record
 from cortex_tools.domain.text import has_control, is_blank, without_controls
@@ -36,32 +36,35 @@ def parse_note(file: NoteFile, data: bytes, report: Report = refuse) -> Iterator
     Where `report` returns, what was reported is left out or stood in for, so that the rest can be judged.
     """
     # Controls are refused also inside private spans, so they are looked for before anything is stripped.
-    if has_control(data):
-        for where, at in _controls(file, data):
-            report(Unsound(where, "holds a control character", "remove it", line=at))
-        data = without_controls(data)
-    data = data.removeprefix(codecs.BOM_UTF8)
     if file.format == "markdown":
-        yield parse_markdown(_text(data, file.path, None, report), file.path, report)
+        if has_control(data):
+            for at in _control_lines(data):
+                report(Unsound(shown(file.path), CONTROL, REMOVE_CONTROL, line=at))
+            data = without_controls(data)
+        yield parse_markdown(_text(data.removeprefix(codecs.BOM_UTF8), file.path, None, report), file.path, report)
         return
-    for number, line in enumerate(data.split(b"\n"), 1):
+    for number, line in enumerate(data.removeprefix(codecs.BOM_UTF8).split(b"\n"), 1):
         text = _text(line, file.path, number, report)
+        # The parser of JSON refuses a control by itself, but for DEL, C1, and what it does not get to see:
+        # spans, which are stripped before, and blank lines.
+        if (not text.isascii() or "<" in text or "\x7f" in text or text.isspace()) and has_control(line):
+            report(Unsound(shown(f"{file.path}:{number}"), CONTROL, REMOVE_CONTROL, line=number))
+            text = without_controls(text.encode()).decode()
         if not is_blank(text):
             row = parse_row(text, file.path, number, report)
             if row is not None:
                 yield row
 
 
-def _controls(file: NoteFile, data: bytes) -> Iterator[tuple[str, int]]:
-    """The lines that hold a control character: the file, for JSONL with the line, and the line.
+def _control_lines(data: bytes) -> Iterator[int]:
+    """The lines of a note that hold a control character.
 
-    Of what is no text at all, such as a picture or UTF-16, the first line is enough.
+    Of what is no text at all, such as a picture or UTF-16, the first is enough.
     """
-    is_row = file.format != "markdown"
-    is_text = is_row or _is_utf8(data)
+    is_text = _is_utf8(data)
     for number, line in enumerate(data.split(b"\n"), 1):
         if has_control(line):
-            yield shown(f"{file.path}:{number}" if is_row else file.path), number
+            yield number
             if not is_text:
                 return
 

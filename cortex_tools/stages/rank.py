@@ -9,7 +9,6 @@ from cortex_tools.domain.collation import id_key
 from cortex_tools.domain.ranking import Scorer, Statistics, distinct_terms, measure, shown_score, with_recency
 from cortex_tools.domain.records import Card, CardFields, Record
 from cortex_tools.stages.base import Stage
-from cortex_tools.stages.bodies import Bodies
 from cortex_tools.streams.items import Explanation, Item
 
 TYPE_CHECKING = False
@@ -61,7 +60,11 @@ class Rank(Stage):
         self._recency = recency
         self._statistics = Statistics(len(self._terms))
         self._matches: list[Match] = []
-        self._bodies = Bodies() if bodies else None
+        self._bodies = None
+        if bodies:
+            from cortex_tools.stages.bodies import Bodies  # not on the path of the contract's commands
+
+            self._bodies = Bodies()
         self._explain = explain
 
     def take(self, item: Item) -> Item | None:

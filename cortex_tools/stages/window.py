@@ -11,7 +11,6 @@ from cortex_tools.domain.records import Card, CardFields, Record
 from cortex_tools.domain.timestamps import format_ms, parse_ms
 from cortex_tools.files.names import shown
 from cortex_tools.stages.base import Stage
-from cortex_tools.stages.bodies import Bodies
 from cortex_tools.streams.items import Anchor, Item
 
 TYPE_CHECKING = False
@@ -46,7 +45,11 @@ class Window(Stage):
         self._filters = selection
         self._seen: list[Seen] = []
         self._found: tuple[int, str] | None = None
-        self._bodies = Bodies() if bodies else None
+        self._bodies = None
+        if bodies:
+            from cortex_tools.stages.bodies import Bodies  # not on the path of the contract's commands
+
+            self._bodies = Bodies()
         self._cards: dict[int, Card] = {}
 
     def take(self, item: Item) -> Item | None:
