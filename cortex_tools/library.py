@@ -22,7 +22,7 @@ from cortex_tools.driver.runtime import Runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
     from typing import Any
 
     Outcome = tuple[int, dict[str, Any]]
@@ -39,15 +39,19 @@ __all__ = [
 ]
 
 
-def run_cortex(args: Sequence[str], runtime: Runtime | None = None) -> Outcome:
+def run_cortex(args: Iterable[str], runtime: Runtime | None = None) -> Outcome:
     """What `cortex ARGS...` would answer, as (exit status, envelope).
 
     `args` is a command line, so that options in it are options; `runtime` injects the memory root, the
     writer and the clock.  Never raises for anything in the arguments or the corpus.
     """
-    if isinstance(args, str) or not all(isinstance(argument, str) for argument in args):
+    try:
+        argv = None if isinstance(args, str) else list(args)
+    except TypeError:
+        argv = None
+    if argv is None or not all(isinstance(argument, str) for argument in argv):
         return _outcome(respond.answer("", _refuse("the arguments are a sequence of strings")))
-    return _outcome(respond.respond(list(args), runtime or Runtime(), Layout()))
+    return _outcome(respond.respond(argv, runtime or Runtime(), Layout()))
 
 
 def create_cortex_adapter(name: str, runtime: Runtime | None = None) -> CortexAdapter:

@@ -174,6 +174,7 @@ def refuse_arguments(root: str) -> None:
                     adapter.remember(float("nan")),
                     adapter.remember({}, {"x": 1}), adapter.remember({}, {"allow_write": 1}), adapter.get(),
                     create_cortex_adapter(STEM).status(), create_cortex_adapter(1).status(),  # type: ignore[arg-type]
+                    run_cortex(["status"], Runtime(memory_root=f"{STEM}\ud800")),
                     run_cortex("status")):  # fmt: skip
         assert outcome[0] in (4, 5)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -277,6 +278,30 @@ def test_an_entry_inside_a_private_span_stays_inside(tmp_path: Path) -> None:
     assert write(tmp_path, adding("RULE: new"))["detail"]["prior_count"] == 1
     assert path.read_text() == form(["RULE: a", "RULE: new"], body)
     assert "UTTERANCE" not in content_of(tmp_path, PATH)
+
+
+def test_many_spans_in_a_hot_file_are_looked_at_once() -> None:
+    """The work grows with the file, not with its lines times its spans: counted in steps of the interpreter."""
+
+    def steps(spans: int) -> int:
+        text = "<private>\nx\n</private>\nRULE: a\n" * spans
+        taken = 0
+
+        def count(frame: Any, event: str, _: Any) -> Any:
+            nonlocal taken
+            frame.f_trace_opcodes = True
+            taken += event == "opcode"
+            return count
+
+        before = sys.gettrace()
+        sys.settrace(count)
+        try:
+            parse(text)
+        finally:
+            sys.settrace(before)
+        return taken
+
+    assert steps(400) < 6 * steps(100)
 
 
 def test_a_span_within_an_entry_stays_with_it(tmp_path: Path) -> None:

@@ -266,9 +266,7 @@ def test_private_text_of_the_target_is_not_shown(tmp_path: Path) -> None:
     assert (tmp_path / STYLE).read_text().endswith("b\n\nShort sentences.\n")
 
 
-@pytest.mark.parametrize(
-    "text", ["a\n<private>x\nUTTERANCE</private>", "a <private>UTTERANCE</private> b", "<private>UTTERANCE"]
-)
+@pytest.mark.parametrize("text", ["a\n<private>x\nUTTERANCE</private>", "a <private>UTTERANCE</private> b"])
 def test_nor_is_it_where_the_last_line_has_no_end(text: str, tmp_path: Path) -> None:
     """The end that the addition gives to the last line is a difference, too."""
     target(tmp_path, text)
@@ -384,7 +382,7 @@ def test_a_target_that_holds_the_text_already(tmp_path: Path) -> None:
     assert rows(tmp_path, LOG)[0]["status"] == "approved" and rows(tmp_path, "memory-writes.jsonl") == []
 
 
-@pytest.mark.parametrize("plant", ["missing", "folder missing", "folder", "link", "not UTF-8"])
+@pytest.mark.parametrize("plant", ["missing", "folder missing", "folder", "link", "not UTF-8", "unclosed", "malformed"])
 def test_a_vanished_or_unusable_target(plant: str, tmp_path: Path) -> None:
     file, outside = tmp_path / STYLE, tmp_path / "outside.md"
     outside.write_text("theirs")
@@ -396,6 +394,10 @@ def test_a_vanished_or_unusable_target(plant: str, tmp_path: Path) -> None:
         file.symlink_to(outside)
     elif plant == "not UTF-8":
         file.write_bytes(b"\xff")
+    elif plant == "unclosed":  # what is added would never be seen
+        file.write_text("a\n<private>b\n")
+    elif plant == "malformed":
+        file.write_text("a\n<privateer>b\n")
     root = tmp_path
     (root / "KNOWLEDGE").mkdir()
     outside.rename(root / "KNOWLEDGE" / "outside.md")

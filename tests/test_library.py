@@ -470,9 +470,25 @@ def test_answers_are_the_callers_own(root: Path) -> None:
 # run_cortex.
 
 
-@pytest.mark.parametrize("args", ["status", [1], [None], ["get", b"a"], [["status"]], b"status"], ids=repr)
+@pytest.mark.parametrize("args", ["status", [1], [None], ["get", b"a"], [["status"]], b"status", None, 5], ids=repr)
 def test_arguments_that_are_no_sequence_of_strings(args: Any, root: Path) -> None:
     refused(run_cortex(args, Runtime(memory_root=root)), "invalid_input")
+
+
+def test_arguments_may_come_from_an_iterator(root: Path) -> None:
+    assert run_cortex(iter(["status"]), Runtime(memory_root=root))[0] == 0
+
+
+@pytest.mark.parametrize("injected", [5, [], object(), "/tmp/\ud800"])
+def test_a_root_that_is_no_path(injected: Any) -> None:
+    runtime = Runtime(memory_root=injected)
+    refused(run_cortex(["status"], runtime), "invalid_input")
+    refused(create_cortex_adapter("claude", runtime).remember(IDEA, GRANTED), "invalid_input")
+
+
+@pytest.mark.parametrize("clock", ["now", 1.5, True])
+def test_a_clock_that_is_no_number(clock: Any, root: Path) -> None:
+    refused(run_cortex(["status"], Runtime(memory_root=root, now_ms=clock)), "invalid_input")
 
 
 def test_run_cortex_takes_options(root: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cortex_tools.contract.errors import CortexError
+from cortex_tools.contract.errors import CortexError, invalid_input
 from cortex_tools.domain import envelope
 from cortex_tools.domain.envelope import Answer, Raw
 from cortex_tools.driver.plan import plan_for
@@ -39,6 +39,8 @@ def answer(command: str, work: Callable[[], Raw]) -> Answer:
 
 def execute(request: Request, runtime: Runtime, layout: Layout) -> Raw:
     """The data of the request's envelope; raises CortexError."""
+    if type(runtime.now_ms) not in (int, type(None)):
+        raise invalid_input("now_ms must be a whole number of milliseconds since 1970")
     if request.command.name in WRITES:
         from cortex_tools.driver.writes import run_write  # not on the path of a read
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from cortex_tools.contract.errors import Unsound
+from cortex_tools.contract.errors import Unsound, invalid_input
 from cortex_tools.contract.options import DEFAULT_ROOT, ROOT_VARIABLE
 from cortex_tools.domain.privacy import strip_private
 from cortex_tools.files.names import shown_path, utf8
@@ -31,11 +31,17 @@ class Root:
 
 
 def requested_root(injected: str | bytes | os.PathLike[str] | None, option: str | None) -> bytes:
-    """The root as asked for: injected, by option, by environment, or the default; no link followed yet."""
+    """The root as asked for: injected, by option, by environment, or the default; no link followed yet.
+
+    Raises invalid_input for what calling code injected and is no path.
+    """
     for value in (injected, option):
         if value is not None:
-            path = os.fspath(value)
-            return path if isinstance(path, bytes) else path.encode("utf-8", "surrogateescape")
+            try:
+                path = os.fspath(value)
+                return path if isinstance(path, bytes) else path.encode("utf-8", "surrogateescape")
+            except (TypeError, UnicodeEncodeError):
+                raise invalid_input("the memory root is no path: give str, bytes or os.PathLike, in UTF-8") from None
     by_environment = os.environb.get(ROOT_VARIABLE.encode())
     if by_environment is not None:
         return by_environment

@@ -87,12 +87,15 @@ def _without_stamp(head: list[str]) -> tuple[list[str], int]:
 
 def _sort_lines(hot: Hot, text: str, start: int) -> None:
     """Tell entries, markers and body apart in `text` from `start` on."""
-    crossing = [span for span in strip(text).spans if "\n" in text[span[0] : span[1]]]
+    # Spans that leave their line, last first: those that end before a line are never looked at again.
+    crossing = [span for span in reversed(strip(text).spans) if "\n" in text[span[0] : span[1]]]
     seen: set[str] = set()
     at = start
     for line in text[start:].split("\n"):
         end = at + len(line)
-        covered = any(first < end and at < last for first, last in crossing)
+        while crossing and crossing[-1][1] <= at:
+            crossing.pop()
+        covered = bool(crossing) and crossing[-1][0] < end
         plain = line.removesuffix("\r")
         at = end + 1
         if covered:

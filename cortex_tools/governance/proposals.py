@@ -11,7 +11,7 @@ import hashlib
 import json
 
 from cortex_tools.contract.errors import CortexError, not_found
-from cortex_tools.domain.privacy import strip_private
+from cortex_tools.domain.privacy import strip, strip_private
 from cortex_tools.domain.text import trim
 from cortex_tools.files.names import shown
 from cortex_tools.governance import items, logs
@@ -176,7 +176,10 @@ def change(session: Session, proposal: Item, folder: Folder | None, place: Place
 
 
 def apply(data: bytes, edit: str, path: str) -> bytes:
-    """`data` with the proposed text as its last paragraph; unchanged where it holds it already."""
+    """`data` with the proposed text as its last paragraph; unchanged where it holds it already.
+
+    Raises EWRITE_FAILED where that cannot be read as text, or where an open tag would hide what is added.
+    """
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -184,6 +187,11 @@ def apply(data: bytes, edit: str, path: str) -> bytes:
     edit = trim(edit)
     if f"\n{edit}\n".replace("\r\n", "\n") in f"\n{text}\n".replace("\r\n", "\n"):
         return data
+    if strip(text).cut is not None:
+        raise write_failed(
+            f"{path} has a private tag that is malformed or never closed, which would hide what is added; close it, "
+            "nothing is changed"
+        )
     if not text.removeprefix("\ufeff"):
         gap = ""
     elif not text.endswith("\n"):
