@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -254,6 +255,24 @@ def test_growth_on_disk_is_measured(tmp_path: Path) -> None:
     assert before == (root / "KNOWLEDGE/a.md").stat().st_size + 5
     write_corpus(root, {"INDEX/deep/y.bin": b"123"})
     assert measure.tree_bytes(pinned) == before + 3
+    pinned.close()
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE])
+def test_a_folder_that_cannot_be_looked_at_makes_no_smaller_tree(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pinned = pin_root(os.fsencode(write_corpus(tmp_path / "root", {"KNOWLEDGE/a.md": note("a")})))
+    real, times = os.scandir, iter((1, 2))
+
+    def scandir(path: Any) -> Any:
+        if next(times, None) == 2:
+            raise OSError(number, os.strerror(number))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(OSError, match=os.strerror(number)):
+        measure.tree_bytes(pinned)
     pinned.close()
 
 

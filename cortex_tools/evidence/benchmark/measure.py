@@ -6,6 +6,7 @@ selects, ranks or makes a card of its own.
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 
@@ -174,9 +175,18 @@ def _count_below(top: int, parents: dict[int, int]) -> int:
 
 
 def tree_bytes(root: Root) -> int:
-    """The bytes of all files below the root, links not followed; a folder that cannot be read counts nothing."""
+    """The bytes of all files below the root, links not followed.
+
+    A folder that is gone meanwhile or not ours to read counts nothing; any other failure raises OSError, since
+    a difference of two such sums must not be that of what could be looked at.
+    """
+
+    def skip(error: OSError) -> None:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EPERM):
+            raise error
+
     total = 0
-    for _, _, names, descriptor in os.fwalk(b".", dir_fd=root.descriptor, follow_symlinks=False):
+    for _, _, names, descriptor in os.fwalk(b".", onerror=skip, dir_fd=root.descriptor, follow_symlinks=False):
         for name in names:
             try:
                 total += os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_size
