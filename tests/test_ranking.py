@@ -11,6 +11,8 @@ from typing import Any
 
 import bm25s
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cortex_tools.contract.errors import CortexError
 from cortex_tools.domain.ranking import Statistics, distinct_terms, measure, query_terms, with_recency
@@ -259,3 +261,16 @@ def test_a_recency_that_overflows_is_bad_input(weight: str, tmp_path: Path) -> N
     assert (status, envelope["error"]["code"]) == (4, "invalid_input")
     assert "--recency" in envelope["error"]["message"]
     assert search(root, "nowhere", "--recency", weight) == []  # no arithmetic, nothing to overflow
+
+
+@given(
+    st.text(alphabet="ab1 .-\nAKİé", max_size=40),
+    st.text(alphabet="ab1 .-\nAKİé", max_size=40),
+    st.lists(st.text(alphabet="abk1i", min_size=1, max_size=2), min_size=4, max_size=12, unique=True),
+)
+def test_many_terms_are_measured_as_each_of_them_alone(title: str, content: str, words: list[str]) -> None:
+    terms = tuple(word.encode() for word in words)
+    alone = [measure(title, content, (term,)) for term in terms]
+    length, frequencies = measure(title, content, terms)
+    assert {length} == {one for one, _ in alone}
+    assert (frequencies or (0,) * len(terms)) == tuple((found or (0,))[0] for _, found in alone)
