@@ -84,7 +84,7 @@ bench: $(VENV)/installed
 	$(BIN)/python tests/bench/bench.py
 
 growth: $(VENV)/test-tools ## how the work of a search grows
-	$(BIN)/python tests/bench/growth.py --plot growth.svg
+	$(BIN)/python tests/bench/growth.py --plot docs/growth.svg
 
 clean:
 	rm -rf $(VENV) $(VENV)-3.* build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
